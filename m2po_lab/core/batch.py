@@ -79,6 +79,11 @@ class TokenBatch:
     def _is_per_row(self) -> bool:
         """A (B,) advantage is per row; a flat one of a ragged batch is per token if it fits."""
         if self.lengths is None:
+            if self.advantage.shape[0] != self.n_rows:
+                raise ValueError(
+                    f"advantage has shape {tuple(self.advantage.shape)}, but the batch has "
+                    f"{self.n_rows} rows; pass (B, T), or one value a row"
+                )
             return True
         return self.advantage.shape[0] == self.n_rows and self.n_rows != self.shape[0]
 
