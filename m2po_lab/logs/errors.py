@@ -1,0 +1,17 @@
+"""The one error of this package."""
+
+
+class UnreadableLogError(ValueError):
+    """A log that cannot be read; the message is one line: place, value, remedy.
+
+    Args:
+        place: file, and line or row if there is one.
+        problem: what is wrong, with the value.
+        remedy: what the user can do about it.
+    """
+
+    def __init__(self, place: str, problem: str = "", remedy: str = "") -> None:
+        """Join the parts into one line; control characters and newlines become spaces."""
+        text = place + (f": {problem}" if problem else "") + (f"; {remedy}" if remedy else "")
+        printable = "".join(c if c.isprintable() else " " for c in text)
+        super().__init__(" ".join(printable.split()))
