@@ -1,0 +1,102 @@
+"""How an objective's formulas read a batch: float64, zero where not valid, select before exp."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from m2po_lab.core.arrays import Array, float64
+from m2po_lab.core.batch import LOGP_FIELDS, TokenBatch
+
+Params: TypeAlias = Mapping[str, Any]
+
+RATIO_LIMIT = 300.0
+"""A log-ratio above this counts as this in exp: e^300 = 2e130 squares and sums without overflow."""
+
+
+def detach(array: Array) -> Array:
+    """Return the array without its gradient (sg in formulas); numpy arrays as they are."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
+class Tokens:
+    """A batch as an objective's formulas read it: float64, zero where not valid, lazily computed.
+
+    Attributes:
+        batch: the TokenBatch; only `current_logp` can carry a gradient.
+        xp: its array-API namespace.
+        valid: the loss mask m, boolean.
+    """
+
+    def __init__(self, batch: TokenBatch, *, gradient: bool) -> None:
+        """View a batch; without `gradient` nothing derived from it carries one."""
+        fields = [
+            n for n in (*LOGP_FIELDS, "advantage", "entropy") if getattr(batch, n) is not None
+        ]
+        fixed = [n for n in fields if not (gradient and n == "current_logp")]
+        self.batch = batch.replace(**{n: detach(getattr(batch, n)) for n in fixed})
+        self.xp = batch.xp
+        self.valid: Array = batch.keep
+        self._ratios: dict[str, Array] = {}
+        self._advantage: Array | None = None
+
+    def column(self, name: str) -> Array:
+        """A column of the batch in float64, 0 where not valid."""
+        return self.xp.where(self.valid, float64(getattr(self.batch, name)), self.zero)
+
+    @property
+    def zero(self) -> Array:
+        """A 0-d float64 zero on the batch's device."""
+        return self.xp.zeros((), dtype=self.xp.float64, device=self.valid.device)
+
+    @property
+    def advantage(self) -> Array:
+        """A, per token."""
+        if self._advantage is None:
+            self._advantage = self.column("advantage")
+        return self._advantage
+
+    @property
+    def current(self) -> Array:
+        """l, log-prob under the current policy; the one column with a gradient."""
+        return self.column("current_logp")
+
+    @property
+    def behavior(self) -> Array:
+        """mu, log-prob under the policy that sampled."""
+        return self.column("behavior_logp")
+
+    @property
+    def log_ratio(self) -> Array:
+        """d = l - mu."""
+        return self.ratio("current/behavior")
+
+    def ratio(self, name: str) -> Array:
+        """Log-ratio by name (`RATIOS`): current/proximal is log rho, proximal/behavior is log b."""
+        if name not in self._ratios:
+            self._ratios[name] = self.batch.log_ratio(name)
+        return self._ratios[name]
+
+    def exp(self, d: Array, where: Array) -> Array:
+        """e^d on `where`, 0 elsewhere, with a zero, finite gradient there; see `RATIO_LIMIT`.
+
+        The excess is removed without gradient, so that d(e^d) = e^d holds beyond the limit too.
+        """
+        xp = self.xp
+        chosen = xp.where(where, d, self.zero)
+        excess = xp.where(chosen > RATIO_LIMIT, detach(chosen) - RATIO_LIMIT, self.zero)
+        return xp.where(where, xp.exp(chosen - excess), self.zero)
+
+    def row_mean(self, values: Array) -> Array:
+        """Mean over the valid tokens of each row, (B,); 0 for a row without any."""
+        xp, counts = self.xp, self.row_counts
+        some = counts > 0
+        safe = xp.astype(xp.where(some, counts, xp.ones_like(counts)), xp.float64)
+        return xp.where(some, self.batch.row_sum(values) / safe, self.zero)
+
+    @property
+    def row_counts(self) -> Array:
+        """Valid tokens of each row L_i, (B,) int64."""
+        return self.batch.row_sum(self.xp.astype(self.valid, self.xp.int64))
+
+    def spread(self, per_row: Array) -> Array:
+        """Give every token the value of its row."""
+        return self.batch.spread(per_row)
