@@ -72,7 +72,7 @@ def _share(tokens: Tokens, mask: Array, n: Array) -> Array:
 
 
 def _ratio(tokens: Tokens, top: Array, bottom: Array) -> Array:
-    """top / bottom, NaN where the bottom is 0."""
+    """Divide, NaN where the bottom is 0."""
     xp = tokens.xp
     bottom = xp.astype(bottom, xp.float64)
     nan = xp.full_like(bottom, float("nan"))

@@ -12,7 +12,7 @@ def keep_all(tokens: Tokens, params: Params) -> Array:
 
 
 def ratio_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = r = exp(l - mu) on kept tokens."""
+    """Importance ratio, w = r = exp(l - mu), on kept tokens."""
     return tokens.exp(tokens.log_ratio, keep)
 
 
@@ -22,7 +22,7 @@ def ratio_loss(tokens: Tokens, params: Params, keep: Array) -> Array:
 
 
 def one_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = 1."""
+    """No importance weight, w = 1."""
     return tokens.xp.ones(tokens.valid.shape, dtype=tokens.xp.float64, device=tokens.valid.device)
 
 
@@ -36,8 +36,9 @@ PLAIN = MappingProxyType(
         "is": Spec(
             summary=(
                 "Importance sampling without a trust region: every token is weighted by how much"
-                " likelier the current policy makes it. Unbiased for the token-level surrogate, with a"
-                " variance that grows like E[r^2]; on stale data it learns fast, then collapses."
+                " likelier the current policy makes it. Unbiased for the token-level surrogate,"
+                " with a variance that grows like E[r^2]; on stale data it learns fast, then"
+                " collapses."
             ),
             formula="loss = -r A; w = r",
             keep=keep_all,

@@ -28,11 +28,13 @@ class Tokens:
 
     def __init__(self, batch: TokenBatch, *, gradient: bool) -> None:
         """View a batch; without `gradient` nothing derived from it carries one."""
-        fields = [
-            n for n in (*LOGP_FIELDS, "advantage", "entropy") if getattr(batch, n) is not None
-        ]
-        fixed = [n for n in fields if not (gradient and n == "current_logp")]
-        self.batch = batch.replace(**{n: detach(getattr(batch, n)) for n in fixed})
+        fixed = {
+            name: detach(column)
+            for name in (*LOGP_FIELDS, "advantage", "entropy")
+            if getattr(column := getattr(batch, name), "requires_grad", False)
+            and not (gradient and name == "current_logp")
+        }
+        self.batch = batch.replace(**fixed) if fixed else batch
         self.xp = batch.xp
         self.valid: Array = batch.keep
         self._ratios: dict[str, Array] = {}
@@ -66,7 +68,7 @@ class Tokens:
 
     @property
     def log_ratio(self) -> Array:
-        """d = l - mu."""
+        """Log-ratio d = l - mu."""
         return self.ratio("current/behavior")
 
     def ratio(self, name: str) -> Array:
