@@ -58,7 +58,8 @@ class Spec:
         penalty: part of the gradient that the advantage does not multiply.
         counted: tokens that the denominator counts, where that is not all valid ones.
         check: raises ValueError for parameters that do not go together.
-        report: further diagnostics, 0-d arrays.
+        report: further diagnostics, 0-d arrays, without gradient.
+        reports: name -> meaning and unit of those.
         parameters: name -> Parameter (default, source, allowed values).
         scope: one of SCOPES.
         needs: TokenBatch columns, besides "probabilities" where the absolute log-probs matter.
@@ -82,6 +83,7 @@ class Spec:
     counted: Function | None = None
     check: Callable[[Params], None] | None = None
     report: Callable[[Tokens, Params, Array], dict[str, Array]] | None = None
+    reports: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     scope: str = "token"
     needs: tuple[str, ...] = ("current_logp", "behavior_logp", "advantage")
