@@ -1,0 +1,1 @@
+"""Reports: a report dictionary (`Analysis.to_dict()`) as terminal text, JSON and one HTML page."""

@@ -1,0 +1,98 @@
+"""What each trust region would do to these tokens, as terminal tables and sentences."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from m2po_lab.report.format import count, number, percent
+from m2po_lab.report.grid import Column, fit
+
+MOST_OBJECTIVES = 12
+"""Objectives shown; the JSON holds every one that can be computed."""
+
+MOST_POINTS = 8
+"""Points of a sweep shown."""
+
+_COLUMNS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("no gradient", "zero_gradient_fraction", percent),
+    ("of A>0", "binding_fraction_positive", percent),
+    ("of A<0", "binding_fraction_negative", percent),
+    ("mass kept", "mass_kept", percent),
+    ("mean w", "weight_mean", number),
+    ("ESS of w", "weight_ess_fraction", number),
+)
+
+_SWEEPS = {
+    "clip": ("clip at eps", "no gradient", "eps", "fraction"),
+    "budget": ("M2PO at budget", "masked", "budget", "masked_fraction"),
+}
+
+FIRST = ("ppo", "dapo", "dual_clip", "m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
+"""Shown before the others: the clips, then M2PO and the variants of it that are in use."""
+
+
+def chosen(objectives: dict[str, Any]) -> list[str]:
+    """Names of the objectives to show: the familiar ones first, then in the order given."""
+    names = [name for name, result in objectives.items() if result is not None]
+    first = [name for name in FIRST if name in names]
+    return (first + [name for name in names if name not in FIRST])[:MOST_OBJECTIVES]
+
+
+def objective_table(objectives: dict[str, Any], width: int) -> Table:
+    """Lay out the share of tokens each objective leaves without a gradient, and its weights."""
+    names = chosen(objectives)
+    results = [_with_masked_share(objectives[name]) for name in names]
+    columns = [Column("objective", names, left=True)]
+    for head, field, write in _COLUMNS:
+        columns.append(Column(head, [write(result.get(field)) for result in results]))
+    return fit(columns, width)
+
+
+def _with_masked_share(result: dict[str, Any]) -> dict[str, Any]:
+    """An objective that masks leaves exactly its masked tokens without a gradient."""
+    return {"zero_gradient_fraction": result.get("masked_fraction"), **result}
+
+
+def m2po_sentence(result: dict[str, Any], budget: float | None) -> str:
+    """Say what M2PO would mask, at which threshold, and within which scope."""
+    active, masked = result.get("active"), result.get("masked")
+    if active is None or masked is None:
+        return "M2PO: not computable on this log."
+    limit = f"budget {number(budget)}, " if budget is not None else ""
+    head = f"M2PO ({limit}scope {result.get('scope') or 'whole log'}): "
+    before = f"{count(active)} active tokens with M2 {number(result.get('m2_before'))}"
+    if masked == 0:
+        return f"{head}{before}, within the budget; nothing is masked."
+    low, high = result.get("masked_low"), result.get("masked_high")
+    bracket = f" (between {count(low)} and {count(high)})" if low != high else ""
+    edge = result.get("threshold")
+    where = f", those with |d| above {number(edge)}" if edge is not None else ""
+    return (
+        f"{head}{before}; masks {count(masked)}{bracket} of them{where}, "
+        f"which leaves M2 {number(result.get('m2_after'))}."
+    )
+
+
+def sweep_table(sweeps: dict[str, Any], kind: str, width: int) -> Table:
+    """Lay out the share of tokens without a gradient at each eps of a clip or budget of M2PO."""
+    head, line, x, y = _SWEEPS[kind]
+    points = sweeps[kind]
+    shown = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    columns = [Column(head, [line], left=True)]
+    columns += [Column(number(p[x], 3), [percent(p[y])], drop=i) for i, p in enumerate(shown)]
+    return fit(columns, width)
+
+
+def reach_lines(reach: Sequence[dict[str, Any]]) -> list[str]:
+    """Say for each criterion at which lag this run would meet it."""
+    lines = []
+    for item in reach:
+        name = f"{item['objective']}: " if item["objective"] else ""
+        if item["lag"] is None:
+            lines.append(f"{name}{item['criterion']}: not within what this log supports")
+            continue
+        low, high = item["low"], item["high"]
+        span = f" ({number(low, 3)} to {number(high, 3)})" if low is not None else ""
+        lines.append(f"{name}{item['criterion']} at lag {number(item['lag'], 3)}{span}")
+    return lines
