@@ -1,0 +1,32 @@
+import subprocess
+import sys
+import time
+
+from tests.cli.conftest import START, environment
+
+HEAVY = ("numpy", "pyarrow", "pandas", "scipy", "matplotlib", "seaborn", "torch", "numba", "jinja2")
+TIMES_A_BARE_START = 25
+
+
+def _seconds(command):
+    start = time.perf_counter()
+    subprocess.run(command, env=environment(), check=True, capture_output=True, timeout=60)
+    return time.perf_counter() - start
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from m2po_lab.cli import main; main(['--help']); main(['analyze', '--help']);"
+        f"sys.exit([m for m in {HEAVY!r} if m in sys.modules] or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: m2po-lab analyze" in done.stdout
+
+
+def test_help_takes_less_than_25_times_a_bare_start():
+    bare = min(_seconds([sys.executable, "-c", "pass"]) for _ in range(5))
+    help_ = min(_seconds([*START, "--help"]) for _ in range(5))
+    assert help_ < TIMES_A_BARE_START * bare
