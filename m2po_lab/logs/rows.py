@@ -41,6 +41,7 @@ class Rows:
         absent: column -> (B,) True where a row lacks a column that other rows of the batch have (its
             tokens hold NaN); only columns with at least one such row.
         length_difference: column -> (B,) entries minus tokens, 0 where it fits.
+        misfits: column -> row of the batch -> the entries as logged, for rows that do not fit.
         unaligned: (B,) a log-prob, mask or version column does not fit the tokens; it holds NaN there.
         retokenised: (B,) two id columns of the row disagree.
         content: (B,) hash of what the row holds, identity, step and version left out.
@@ -67,6 +68,7 @@ class Rows:
     nulls: dict[str, Bools] = field(default_factory=dict)
     absent: dict[str, Bools] = field(default_factory=dict)
     length_difference: dict[str, Ints] = field(default_factory=dict)
+    misfits: dict[str, dict[int, NDArray[np.generic]]] = field(default_factory=dict)
     unaligned: Bools | None = None
     retokenised: Bools | None = None
     content: Hashes | None = None

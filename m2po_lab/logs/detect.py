@@ -1,0 +1,88 @@
+"""Files -> units of reading: which format each file has, and which files belong together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from m2po_lab.logs.columns import parse_overrides
+from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.jsonlines import JsonLines
+from m2po_lab.logs.jsontext import first_object
+from m2po_lab.logs.reader import Notes, Reader, ReadOptions
+from m2po_lab.logs.registry import READERS, by_name
+from m2po_lab.logs.source import Source
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Files that one reader reads together.
+
+    Args:
+        path: what the user named.
+        format: reader's name.
+        sources: the files.
+        remarks: what arranging the files met.
+    """
+
+    path: str
+    format: str
+    sources: tuple[Source, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def units_of(path: str, sources: Sequence[Source], options: ReadOptions) -> list[Unit]:
+    """Detect every file's format and arrange the files of each format into units, in file order.
+
+    Files of no known format are passed over as long as the path has one that is known.
+
+    Raises:
+        UnreadableLogError: nothing is of a known format, or `--format` or `--columns` is wrong.
+    """
+    parse_overrides(options.columns)
+    groups: dict[str, list[Source]] = {}
+    for source in sources:
+        reader = by_name(options.format) if options.format != "auto" else choose(source, options)
+        if reader is not None:
+            groups.setdefault(reader.name, []).append(source)
+    if not groups:
+        raise _unknown(path, sources)
+    units = []
+    for name, found in groups.items():
+        notes = Notes()
+        arranged = by_name(name).arrange(found, notes)
+        units += [Unit(path, name, group, tuple(notes.remarks)) for group in arranged]
+    return units
+
+
+def choose(source: Source, options: ReadOptions) -> Reader | None:
+    """The first reader that recognises the content; generic JSON lines if it has a named column."""
+    try:
+        if not source.head:
+            return None
+        for reader in READERS:
+            if reader.sniff(source):
+                return reader
+        if options.columns and not set(options.columns.values()).isdisjoint(first_object(source)):
+            return by_name(JsonLines.name)
+    except OSError as error:
+        raise UnreadableLogError(source.address, f"cannot be read ({error})") from error
+    return None
+
+
+def _unknown(path: str, sources: Sequence[Source]) -> UnreadableLogError:
+    """The error of a path with nothing in it that is known."""
+    if all(not source.head for source in sources):
+        return UnreadableLogError(
+            path, "no readable row, it is empty", "is the run still writing it?"
+        )
+    shown = [source for source in sources if source.head]
+    columns = first_object(shown[0])
+    if columns:
+        names = ", ".join(list(columns)[:12])
+        return UnreadableLogError(
+            path,
+            f"unknown format: JSON with {names}",
+            "say which column is which with --columns behavior=NAME,old=NAME",
+        )
+    names = ", ".join(source.name for source in shown[:3])
+    readers = ", ".join(reader.name for reader in READERS)
+    return UnreadableLogError(path, f"unknown format ({names})", f"known formats: {readers}")

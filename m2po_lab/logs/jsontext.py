@@ -1,0 +1,120 @@
+"""JSON as trainers write it: one object a line, bare NaN and Infinity, files cut off in mid-write."""
+
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+import orjson
+
+from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.reader import Notes, ReadOptions
+from m2po_lab.logs.source import Source
+
+_BOM = b"\xef\xbb\xbf"
+_FIRST_LINE_BYTES = 1 << 28
+
+
+def parse(line: bytes) -> Any:
+    """Parse one JSON value; bare NaN, Infinity and -Infinity are accepted.
+
+    Raises:
+        ValueError: not JSON.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Lines and whether each is the last; a compressed stream cut short ends with what it gave."""
+    previous: bytes | None = None
+    try:
+        for line in stream:
+            if previous is not None:
+                yield previous, False
+            previous = line
+    except (EOFError, OSError):
+        previous = (previous or b"") if previous is None or previous.endswith(b"\n") else previous
+        if previous:
+            yield previous, False
+        previous = b"{"
+    if previous is not None:
+        yield previous, True
+
+
+def objects(
+    source: Source, options: ReadOptions, notes: Notes
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of a JSON-lines file, blank lines left out.
+
+    A last line that does not parse is a write cut short: counted as bad. Elsewhere such a line
+    stops the reading, unless bad rows are to be skipped; then it is counted.
+
+    Raises:
+        UnreadableLogError: a malformed line in the middle.
+    """
+    with source.open() as stream:
+        for number, (line, is_last) in enumerate(_lines(stream), 1):
+            line = line.removeprefix(_BOM) if number == 1 else line
+            if not line.strip(b" \t\r\n\0"):
+                continue
+            try:
+                value = parse(line)
+                problem = "" if isinstance(value, dict) else f"{_shown(line)} is no JSON object"
+            except ValueError as error:
+                problem = f"{_shown(line)} is no JSON: {error}"
+            if not problem:
+                yield number, value
+                continue
+            notes.bad_rows += 1
+            if not (is_last or options.skip_bad_rows):
+                raise UnreadableLogError(
+                    f"{source.address}:{number}", problem, "leave it out with --skip-bad-rows"
+                )
+
+
+def _shown(line: bytes) -> str:
+    """The start of a line for a message."""
+    start = line[:40].decode("utf-8", "replace").strip()
+    return repr(start + ("..." if len(line) > 40 else ""))
+
+
+def whole(source: Source) -> Any:
+    """Parse a file that is one JSON value; None if it is not."""
+    with source.open() as stream:
+        try:
+            return parse(stream.read().removeprefix(_BOM))
+        except (ValueError, EOFError, OSError):
+            return None
+
+
+def looks_like_json(source: Source) -> bytes:
+    """First byte of the content if it can be JSON ("{" or "["), else nothing."""
+    start = source.head.removeprefix(_BOM).lstrip()[:1]
+    return start if start in (b"{", b"[") else b""
+
+
+def first_object(source: Source) -> dict[str, Any]:
+    """The first line of a JSON-lines file that holds an object; empty if there is none."""
+    if looks_like_json(source) != b"{":
+        return {}
+    with source.open() as stream:
+        try:
+            for _ in range(8):
+                line = stream.readline(_FIRST_LINE_BYTES).removeprefix(_BOM)
+                if not line:
+                    break
+                try:
+                    value = parse(line)
+                except ValueError:
+                    continue
+                if isinstance(value, dict):
+                    return value
+        except (EOFError, OSError):
+            pass
+    return {}

@@ -1,0 +1,157 @@
+"""open_log: any path -> a Log, which yields TokenBatches and says what it has read."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from m2po_lab.core.batch import TokenBatch
+from m2po_lab.logs.detect import Unit, units_of
+from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.find import find
+from m2po_lab.logs.merging import coalesce
+from m2po_lab.logs.metrics import MetricSeries
+from m2po_lab.logs.reader import BATCH_TOKENS, Notes, ReadOptions
+from m2po_lab.logs.registry import by_name
+
+
+@dataclass
+class LogInput:
+    """What one format contributed to a log; grows while the log is read.
+
+    Args:
+        path: what the user named.
+        format: reader's name.
+        files: files read.
+        rows: rows read.
+        tokens: tokens logged, masked ones included.
+        columns: role -> column name taken for it.
+        missing_flag: how to make this framework log what is missing; None if nothing is.
+        remarks: what else was met, in sentences.
+    """
+
+    path: str
+    format: str
+    files: int = 0
+    rows: int = 0
+    tokens: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
+    missing_flag: str | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of the report's `inputs`."""
+        names = ("path", "format", "files", "rows", "tokens", "columns")
+        return {name: getattr(self, name) for name in names}
+
+
+class Log:
+    """A rollout log: iterate over it once for ragged batches; the attributes fill up on the way.
+
+    Attributes:
+        inputs: one entry a path and format.
+        bad_rows: rows that could not be read.
+        partial: True until the last batch has been taken.
+        metrics: series of metric files among the paths.
+    """
+
+    def __init__(self, units: Sequence[Unit], options: ReadOptions, path: str) -> None:
+        """Keep the plan; nothing is read yet."""
+        self.units = tuple(units)
+        self.options = options
+        self.path = path
+        self.inputs: list[LogInput] = []
+        self.bad_rows = 0
+        self.partial = True
+        self.metrics: list[MetricSeries] = []
+
+    def __iter__(self) -> Iterator[TokenBatch]:
+        """Yield the batches; small ones of neighbouring files are joined."""
+        if self.inputs:
+            raise RuntimeError("this Log has been read; open it again")
+        return self._batches()
+
+    def _batches(self) -> Iterator[TokenBatch]:
+        """Read every unit, then check that something was there."""
+        yield from coalesce(self._each_unit(), self.options.batch_tokens)
+        if not any(entry.rows for entry in self.inputs) and not self.metrics:
+            raise self.nothing_read()
+        self.partial = False
+
+    def _each_unit(self) -> Iterator[TokenBatch]:
+        """Batches as the readers give them, counted."""
+        for unit in self.units:
+            entry, notes = self._entry(unit), Notes()
+            entry.files += len(unit.sources)
+            try:
+                for batch in by_name(unit.format).read(unit.sources, self.options, notes):
+                    if batch.n_rows == 0:
+                        continue
+                    entry.rows += batch.n_rows
+                    entry.tokens += batch.shape[0]
+                    yield batch
+            finally:
+                self._take(entry, notes)
+
+    def _take(self, entry: LogInput, notes: Notes) -> None:
+        """Add what a reader noted."""
+        entry.columns.update(notes.columns)
+        entry.missing_flag = entry.missing_flag or notes.missing_flag
+        entry.remarks.extend(r for r in notes.remarks if r not in entry.remarks)
+        self.bad_rows += notes.bad_rows
+        self.metrics.extend(notes.metrics)
+
+    def _entry(self, unit: Unit) -> LogInput:
+        """The entry of the unit's path and format."""
+        for entry in self.inputs:
+            if (entry.path, entry.format) == (unit.path, unit.format):
+                return entry
+        self.inputs.append(LogInput(unit.path, unit.format))
+        return self.inputs[-1]
+
+    def nothing_read(self) -> UnreadableLogError:
+        """The error of a log without a readable row."""
+        bad = f" ({self.bad_rows} malformed)" if self.bad_rows else ""
+        return UnreadableLogError(
+            self.path, f"no readable row{bad}", "is the run still writing it?"
+        )
+
+    def parts(self) -> list["Log"]:
+        """Logs that together hold this one's files, to be read in other processes."""
+        return [Log([unit], self.options, self.path) for unit in self.units]
+
+    @property
+    def missing_flag(self) -> str | None:
+        """How to make the framework log what is missing, from the first input that says so."""
+        return next((e.missing_flag for e in self.inputs if e.missing_flag), None)
+
+
+def open_log(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Log:
+    """Open the log of a run: files, directories, globs, fsspec addresses, or several of them.
+
+    Args:
+        path: where it lies.
+        format: name of a reader, or "auto" to choose by content.
+        columns: role -> column name, above the reader's own choice.
+        skip_bad_rows: count malformed rows in the middle of a file instead of stopping there.
+        batch_tokens: tokens a batch aims at.
+
+    Returns:
+        An iterable of ragged TokenBatches that says, while it is read, what it has met.
+
+    Raises:
+        UnreadableLogError: no such path, unknown format, absent column; while iterating: a malformed
+            row in the middle of a file, no readable row.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    options = ReadOptions(format, dict(columns or {}), skip_bad_rows, batch_tokens)
+    shown = ", ".join(os.fspath(p) for p in paths)
+    units = [unit for p in paths for unit in units_of(os.fspath(p), find([p]), options)]
+    return Log(units, options, shown)
