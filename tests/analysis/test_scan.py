@@ -1,0 +1,164 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from m2po_lab.analysis import Analysis, Options, scan
+from m2po_lab.core.batch import TokenBatch
+from m2po_lab.logs.rows import Rows
+from tests.analysis.batches import make_batch
+
+
+def rows_of(batch: TokenBatch, chosen: list[int]) -> TokenBatch:
+    """The batch that holds only some rows, in the given order."""
+    starts = np.cumsum(batch.lengths) - batch.lengths
+    at = [np.arange(starts[i], starts[i] + batch.lengths[i]) for i in chosen]
+    index = np.concatenate([*at, np.zeros(0, dtype=int)]).astype(int)
+    facts = {}
+    for name, value in vars(batch.rows).items():
+        if isinstance(value, np.ndarray) and value.shape == (batch.n_rows,):
+            facts[name] = value[chosen]
+        elif isinstance(value, list):
+            facts[name] = [value[i] for i in chosen]
+    fields = {name: getattr(batch, name)[index] for name in batch.present()}
+    return TokenBatch(**fields, lengths=batch.lengths[chosen], rows=Rows(**facts))
+
+
+def close(first: object, second: object, path: str = "") -> None:
+    """Reports agree: integers and text exactly, floats to 1e-12 relative."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        assert list(first) == list(second), path
+        for key in first:
+            close(first[key], second[key], f"{path}/{key}")
+    elif isinstance(first, list) and isinstance(second, list):
+        assert len(first) == len(second), path
+        for i, (a, b) in enumerate(zip(first, second, strict=True)):
+            close(a, b, f"{path}[{i}]")
+    elif isinstance(first, float) and isinstance(second, float):
+        assert first == pytest.approx(second, rel=1e-10, abs=1e-12), path
+    else:
+        assert first == second, path
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_analyses_of_the_parts_merge_to_the_analysis_of_the_whole(seed, parts, random):
+    batch = make_batch(seed)
+    order = list(range(batch.n_rows))
+    random.shuffle(order)
+    owner = [random.randrange(parts) for _ in order]
+    pieces = [
+        scan([rows_of(batch, [i for i, o in zip(order, owner, strict=True) if o == p])])
+        for p in range(parts)
+    ]
+    merged = Analysis()
+    for piece in pieces:
+        merged = merged + piece
+    close(merged.to_dict(), scan([batch]).to_dict())
+
+
+def test_the_order_of_batches_and_rows_changes_nothing():
+    batches = [make_batch(seed) for seed in range(4)]
+    shuffled = [rows_of(b, list(range(b.n_rows))[::-1]) for b in batches[::-1]]
+    close(scan(batches).to_dict(), scan(shuffled).to_dict())
+
+
+def test_merging_leaves_both_arguments_alone():
+    first, second = scan([make_batch(1)]), scan([make_batch(2)])
+    before = json.dumps(first.to_dict()), json.dumps(second.to_dict())
+    assert first.merge(second).tokens["kept"] == first.tokens["kept"] + second.tokens["kept"]
+    assert (json.dumps(first.to_dict()), json.dumps(second.to_dict())) == before
+
+
+def test_the_same_log_gives_the_same_bytes():
+    texts = {json.dumps(scan([make_batch(3)]).to_dict(), allow_nan=False) for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_analyses_with_different_options_do_not_merge():
+    with pytest.raises(ValueError, match="same options"):
+        scan([], Options(budget=0.1)).merge(scan([]))
+
+
+def test_padded_and_ragged_layouts_give_the_same_report(batch):
+    fields = {n: batch.to_padded(getattr(batch, n), False) for n in batch.present()}
+    padded = TokenBatch(**fields, rows=batch.rows)
+    first, second = scan([batch]).to_dict(), scan([padded]).to_dict()
+    assert second["tokens"].pop("logged") >= first["tokens"].pop("logged")
+    close(first, second)
+
+
+def test_nothing_read_is_a_report_without_numbers():
+    report = scan([]).to_dict()
+    assert report["primary"] is None
+    assert report["ratios"] == {}
+    assert report["tokens"]["kept"] == 0
+
+
+def test_a_log_without_a_kept_token_has_only_nulls(batch):
+    report = scan([batch.replace(keep=np.zeros(batch.shape, dtype=bool))]).to_dict()
+    assert report["rows"] == {"read": 40, "kept": 0}
+    stats = report["ratios"]["current/behavior"]["all"]
+    assert (stats["n"], stats["rows"]) == (0, 0)
+    assert all(value is None for name, value in stats.items() if name not in {"n", "rows"})
+
+
+def test_without_advantages_what_depends_on_them_is_null():
+    report = scan([make_batch(0, advantages=False)]).to_dict()
+    ratio = report["ratios"]["current/behavior"]
+    assert ratio["active"] is ratio["nonzero_advantage"] is ratio["by_quadrant"] is None
+    assert ratio["all"]["n"] == report["tokens"]["kept"]
+
+
+def test_unknown_versions_leave_only_the_lag_table(batch):
+    version = np.where(np.arange(batch.shape[0]) % 2 == 0, -1, batch.version)
+    report = scan([batch.replace(version=version)]).to_dict()
+    ratio = report["ratios"]["current/behavior"]
+    known = int(np.sum(batch.keep & (version >= 0)))
+    assert sum(cell["n"] for cell in ratio["by_lag"]) == known
+    assert sum(cell["n"] for cell in ratio["by_step"]) == ratio["all"]["n"]
+
+
+def test_every_table_partitions_the_tokens(batch):
+    ratio = scan([batch]).to_dict()["ratios"]["proximal/behavior"]
+    n = ratio["all"]["n"]
+    assert sum(cell["n"] for cell in ratio["by_quadrant"].values()) == n
+    for name in ("by_step", "by_lag", "by_position", "by_probability"):
+        assert sum(cell["n"] for cell in ratio[name]) == n
+    active = ratio["by_quadrant"]["A>0,r>1"]["n"] + ratio["by_quadrant"]["A<0,r<1"]["n"]
+    assert ratio["active"]["n"] == active
+    assert ratio["nonzero_advantage"]["n"] == n - ratio["by_quadrant"]["A=0"]["n"]
+
+
+def test_gaussian_log_ratios_give_their_closed_forms():
+    rng = np.random.default_rng(0)
+    mu, sigma, n = -0.02, 0.2, 400_000
+    behavior = -rng.exponential(1.0, (400, n // 400))
+    batch = TokenBatch(
+        behavior_logp=behavior, current_logp=behavior + rng.normal(mu, sigma, behavior.shape)
+    )
+    stats = scan([batch]).to_dict()["ratios"]["current/behavior"]["all"]
+    assert stats["m2"] == pytest.approx(mu**2 + sigma**2, rel=0.01)
+    assert stats["ess_fraction"] == pytest.approx(np.exp(-(sigma**2)), rel=0.003)
+    assert stats["chi2"] == pytest.approx(np.exp(2 * mu + 2 * sigma**2) - 1, rel=0.05)
+    assert stats["abs_median"] == pytest.approx(0.6745 * sigma, rel=0.02)
+    assert stats["m2_low"] < mu**2 + sigma**2 < stats["m2_high"]
+
+
+def test_a_token_that_is_not_finite_counts_in_no_ratio_that_needs_it(batch):
+    proximal = batch.proximal_logp.copy()
+    proximal[np.flatnonzero(batch.keep)[:7]] = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1.0,
+        np.nan,
+        np.nan,
+    ]
+    report = scan([batch.replace(proximal_logp=proximal)]).to_dict()
+    kept = report["tokens"]["kept"]
+    assert report["ratios"]["proximal/behavior"]["all"]["n"] == kept - 6
+    assert report["ratios"]["current/behavior"]["all"]["n"] == kept
