@@ -20,9 +20,9 @@ RATIOS = {
 class TokenBatch:
     """Log-probs of sampled tokens under up to three policies, with what an objective needs besides.
 
-    Two layouts. Padded: every per-token array is (B, T). Ragged: every per-token array is flat, (N,),
-    rows one after the other, and `lengths` (B,) says how many tokens each row has. Shapes are checked
-    once, here; what lies under `keep == False` is never read, so padding may hold anything.
+    Two layouts. Padded: every per-token array is (B, T). Ragged: every per-token array is flat,
+    (N,), rows one after the other, and `lengths` (B,) says how many tokens each row has. Shapes are
+    checked once, here; what lies under `keep == False` is never read, padding may hold anything.
 
     Args:
         behavior_logp: log-probs in nats under the policy that sampled the tokens (rollout engine).
@@ -36,7 +36,7 @@ class TokenBatch:
         rows: what a log says about each row (`m2po_lab.logs.rows.Rows`); the core does not read it.
 
     Raises:
-        ValueError: nothing to tell a shape from, or an array that does not fit; the message names it.
+        ValueError: nothing to tell a shape from, or an array that does not fit; it is named.
     """
 
     behavior_logp: Array | None = None
@@ -59,11 +59,13 @@ class TokenBatch:
             shape = (int(xp.sum(self.lengths)),)
         elif len(shape) != 2:
             raise ValueError(
-                f"log-probs have shape {shape}; pass (B, T) arrays, or flat (N,) arrays with lengths="
+                f"log-probs have shape {shape}; "
+                "pass (B, T) arrays, or flat (N,) arrays with lengths="
             )
         object.__setattr__(self, "_shape", shape)
-        if self.advantage is not None and self.advantage.ndim == 1 and self._is_per_row():
-            object.__setattr__(self, "advantage", self.spread(self.advantage))
+        advantage = self.advantage
+        if advantage is not None and advantage.ndim == 1 and self._is_per_row(advantage):
+            object.__setattr__(self, "advantage", self.spread(advantage))
         keep = self.keep
         if keep is None:
             keep = xp.ones(shape, dtype=xp.bool, device=first.device)
@@ -76,16 +78,16 @@ class TokenBatch:
                 layout = "the other columns have" if self.lengths is None else "lengths add up to"
                 raise ValueError(f"{name} has shape {tuple(array.shape)}, {layout} {shape}")
 
-    def _is_per_row(self) -> bool:
+    def _is_per_row(self, advantage: Array) -> bool:
         """A (B,) advantage is per row; a flat one of a ragged batch is per token if it fits."""
         if self.lengths is None:
-            if self.advantage.shape[0] != self.n_rows:
+            if advantage.shape[0] != self.n_rows:
                 raise ValueError(
-                    f"advantage has shape {tuple(self.advantage.shape)}, but the batch has "
+                    f"advantage has shape {tuple(advantage.shape)}, but the batch has "
                     f"{self.n_rows} rows; pass (B, T), or one value a row"
                 )
             return True
-        return self.advantage.shape[0] == self.n_rows and self.n_rows != self.shape[0]
+        return advantage.shape[0] == self.n_rows and self.n_rows != self.shape[0]
 
     @property
     def xp(self) -> Any:
@@ -169,7 +171,7 @@ class TokenBatch:
         )
 
     def log_ratio(self, ratio: str = "current/behavior") -> Array:
-        """Log-ratio d = log(numerator policy / denominator policy) in nats, float64, 0 where not kept.
+        """Log-ratio d = log(numerator policy / denominator policy), nats, 0 where not kept.
 
         Computed in float64 from the log-probs as given. Selecting before anything else keeps NaN in
         padding out of values and gradients.

@@ -131,7 +131,7 @@ def _log_sum_exp(xp: Any, d: Array, keep: Array, peak: Array) -> Array:
 
 
 def _mean(total: Array, n: Array) -> Array:
-    """total / n, NaN where n is 0."""
+    """Divide by the count, NaN where that is 0."""
     xp = namespace(total)
     nan = xp.full_like(total, float("nan"))
     count = xp.astype(n, xp.float64)

@@ -1,4 +1,4 @@
-"""What the extremes say: the largest values (mergeable), Pareto k-hat, share of M2 in the top 1 %."""
+"""What the extremes say: the largest values (mergeable), Pareto k-hat, share of M2 in the top."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def pareto_k(log_weights: Array, n: int) -> Array:
     """Shape k-hat of a generalised Pareto fit to the upper tail of e^d (PSIS).
 
     The tail is the `tail_length(n)` largest weights, measured from the next smaller one. Zhang and
-    Stephens' estimator with the prior of Vehtari, Simpson, Gelman, Yao and Gabry (arXiv 1507.02646).
+    Stephens' estimator with the prior of Vehtari and others (arXiv 1507.02646, appendix C).
     Below .5 the variance of the weights is finite, above .7 importance sampling is unreliable,
     above 1 even the mean does not exist. It depends on weights up to a factor only, so d may be
     shifted and large.

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -140,7 +142,7 @@ def test_row_sums_do_not_depend_on_the_layout(lengths, random):
     keep = np.asarray([random.random() < 0.7 for _ in range(n)], dtype=bool)
     batch = TokenBatch(behavior_logp=values, keep=keep, lengths=np.asarray(lengths, dtype=int))
     ends = np.cumsum([0, *lengths])
-    expected = [values[a:b][keep[a:b]].sum() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    expected = [values[a:b][keep[a:b]].sum() for a, b in pairwise(ends)]
     np.testing.assert_allclose(batch.row_sum(values), expected, rtol=1e-14, atol=1e-15)
     assert batch.to_padded(values, NAN).shape == (len(lengths), max(lengths, default=0))
 
