@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from m2po_lab.core.batch import TokenBatch
-from m2po_lab.logs.merging import take_rows
+from m2po_lab.logs.merging import row_lengths, take_rows
 from m2po_lab.logs.reader import BATCH_ROWS
 from m2po_lab.logs.source import Source
 
@@ -118,8 +118,8 @@ def split(batch: TokenBatch, batch_tokens: int) -> Iterator[TokenBatch]:
     if batch.shape[0] <= 2 * batch_tokens:
         yield batch
         return
-    lengths = batch.lengths
-    piece = (np.cumsum(lengths) - lengths) // batch_tokens  # type: ignore[operator]
+    lengths = row_lengths(batch)
+    piece = (np.cumsum(lengths) - lengths) // batch_tokens
     for start in np.flatnonzero(np.diff(piece, prepend=-1)).tolist():
         stop = int(np.searchsorted(piece, piece[start], side="right"))
         yield take_rows(batch, start, stop)

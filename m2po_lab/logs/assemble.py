@@ -147,8 +147,9 @@ def _behavior_from_weights(arrays: dict[str, NDArray[Any]], weights: Floats) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         derived = numerator - np.log(weights)
     behavior = arrays.get("behavior_logp")
-    missing = np.isnan(behavior) & ~np.isnan(weights) if behavior is not None else None
-    arrays["behavior_logp"] = derived if behavior is None else np.where(missing, derived, behavior)
+    if behavior is not None:
+        derived = np.where(np.isnan(behavior) & ~np.isnan(weights), derived, behavior)
+    arrays["behavior_logp"] = derived
 
 
 def _rows(

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import fsspec
@@ -55,7 +55,7 @@ def _expand(path: str) -> list[Source]:
     is_local = "file" in _protocols(system)
     prefix = "" if is_local else _prefix(path)
     try:
-        if is_local and os.path.lexists(path) and not os.path.exists(path):
+        if is_local and Path(path).is_symlink() and not Path(path).exists():
             raise UnreadableLogError(path, "is a link to nothing", "check the link")
         if system.isdir(inner):
             return _below(system, inner, prefix, path)
@@ -67,7 +67,7 @@ def _expand(path: str) -> list[Source]:
     if not matches:
         what = "matches no file" if _WILD.search(path) else "no such file or directory"
         raise UnreadableLogError(path, what, "check the spelling")
-    found = [
+    return [
         s
         for match in sorted(matches, key=natural)
         for s in (
@@ -76,7 +76,6 @@ def _expand(path: str) -> list[Source]:
             else [_source(system, match, prefix)]
         )
     ]
-    return found
 
 
 def _glob(system: Any, pattern: str) -> Iterable[str]:

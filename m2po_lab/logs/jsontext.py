@@ -1,4 +1,4 @@
-"""JSON as trainers write it: one object a line, bare NaN and Infinity, files cut off in mid-write."""
+"""JSON as trainers write it: one object a line, bare NaN, files cut off in mid-write."""
 
 import json
 from collections.abc import Iterator

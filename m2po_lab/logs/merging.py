@@ -1,9 +1,10 @@
-"""Joining small ragged batches, so that a thousand tiny files do not make a thousand tiny batches."""
+"""Joining small ragged batches: a thousand tiny files do not make a thousand tiny batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from m2po_lab.core.batch import TOKEN_FIELDS, TokenBatch
 from m2po_lab.logs.reader import BATCH_ROWS
@@ -91,15 +92,20 @@ def _misfits(parts: list[Rows], counts: list[int]) -> dict[str, dict[int, Any]]:
     return joined
 
 
+def row_lengths(batch: TokenBatch) -> NDArray[np.int64]:
+    """Tokens of each row of a ragged batch."""
+    return np.asarray(batch.lengths, dtype=np.int64)
+
+
 def take_rows(batch: TokenBatch, start: int, stop: int) -> TokenBatch:
     """Rows start to stop of a ragged batch, as views where arrays can be."""
-    lengths = batch.lengths
+    lengths = row_lengths(batch)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     low, high = int(ends[start]), int(ends[stop])
     arrays = {name: getattr(batch, name)[low:high] for name in batch.present()}
     return TokenBatch(
         **arrays,
-        lengths=lengths[start:stop],  # type: ignore[index]
+        lengths=lengths[start:stop],
         rows=_cut(batch.rows, slice(start, stop), slice(low, high)),
     )
 

@@ -141,8 +141,8 @@ def _rows(
 ) -> Rows:
     """The Rows of one arrow batch."""
     n = len(lengths)
-    texts = {name: _texts(columns.get(name)) for name in _TEXTS}
-    numbers = {name: _integers(columns.get(name)) for name in _INTEGERS}
+    texts: dict[str, Any] = {name: _texts(columns.get(name)) for name in _TEXTS}
+    numbers: dict[str, Any] = {name: _integers(columns.get(name)) for name in _INTEGERS}
     reward = columns.get("reward")
     prompts = texts["prompt"]
     fallback = numbers["train_version"] if file_step is None else np.full(n, file_step, np.int64)

@@ -147,7 +147,7 @@ def open_log(
         An iterable of ragged TokenBatches that says, while it is read, what it has met.
 
     Raises:
-        UnreadableLogError: no such path, unknown format, absent column; while iterating: a malformed
+        UnreadableLogError: no such path, unknown format; while iterating: absent column, malformed
             row in the middle of a file, no readable row.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)

@@ -15,7 +15,7 @@ _OTHER_MEANING = re.compile(
 def other_ids(raw: Mapping[str, Any], row: Mapping[str, Any], used: Mapping[str, str]) -> list[Any]:
     """Lists of ids in the row other than the one taken for its tokens, prompts left out.
 
-    `input_ids` holding prompt and response count too: the tokens must then stand in it as one piece.
+    `input_ids` with prompt and response count too: the tokens must then stand in it in one piece.
     """
     if "token_ids" not in row:
         return []

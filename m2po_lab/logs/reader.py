@@ -39,7 +39,7 @@ class Notes:
         bad_rows: rows that could not be read (malformed, truncated).
         missing_flag: how to make this framework log what is missing; None if nothing is.
         metrics: series of a metric file.
-        remarks: sentences for the reader of the report (a skipped rank, a step still being written).
+        remarks: what else the user should know (a skipped rank, a step still being written).
     """
 
     columns: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Notes:
 
 
 class Reader(Protocol):
-    """One log format. A reader holds no state: the same object reads many files, in many processes."""
+    """One log format. A reader holds no state: one object reads many files."""
 
     name: str
     """Name for `--format` and the report."""

@@ -17,7 +17,7 @@ Texts = list[str | None]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
-    """Per-row facts of a ragged batch of B rows and N tokens; a field the log does not have is None.
+    """Per-row facts of a ragged batch of B rows and N tokens; what the log does not have is None.
 
     Args:
         source: file each row came from, for messages.
@@ -38,11 +38,11 @@ class Rows:
         weights: (N,) importance weights logged in place of behavior log-probs.
         nulls: column -> (N,) True where the log said null (the array holds NaN there); only columns
             with at least one null. NaN and infinities are in the arrays themselves.
-        absent: column -> (B,) True where a row lacks a column that other rows of the batch have (its
-            tokens hold NaN); only columns with at least one such row.
+        absent: column -> (B,) True where a row lacks a column that other rows of the batch have
+            (its tokens hold NaN); only columns with at least one such row.
         length_difference: column -> (B,) entries minus tokens, 0 where it fits.
         misfits: column -> row of the batch -> the entries as logged, for rows that do not fit.
-        unaligned: (B,) a log-prob, mask or version column does not fit the tokens; it holds NaN there.
+        unaligned: (B,) a log-prob, mask or version column does not fit the tokens and holds NaN.
         retokenised: (B,) two id columns of the row disagree.
         content: (B,) hash of what the row holds, identity, step and version left out.
         has_mask: a mask column gave `keep`; False means every token of the response counts.

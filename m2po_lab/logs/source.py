@@ -5,7 +5,7 @@ import io
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 import fsspec
@@ -67,7 +67,7 @@ class Source:
     def _raw(self) -> IO[bytes]:
         """Open the file as it lies there."""
         if self.is_local:
-            return open(self.path, "rb")
+            return Path(self.path).open("rb")
         system = fsspec.filesystem(self.protocol, **self.storage)
         return cast(IO[bytes], system.open(self.path, "rb"))
 
@@ -78,9 +78,9 @@ class Source:
             return stream.read(4)
 
     def open(self) -> IO[bytes]:
-        """Open the content for reading from the start, decompressed; seekable only if it was raw."""
+        """Open the content from its start, decompressed; seekable only if it was raw."""
         if self._magic.startswith(GZIP):
-            return io.BufferedReader(gzip.GzipFile(fileobj=self._raw()), 1 << 20)  # type: ignore[arg-type]
+            return io.BufferedReader(gzip.GzipFile(fileobj=self._raw()), 1 << 20)
         if self._magic.startswith(ZSTD):
             stream = pa.CompressedInputStream(pa.PythonFile(self._raw(), mode="r"), "zstd")
             return cast(IO[bytes], io.BufferedReader(_Raw(stream), 1 << 20))

@@ -107,10 +107,10 @@ def mask(value: Any) -> NDArray[np.bool_]:
     """
     values = numbers(value).values
     if (values == IGNORED_LABEL).any():
-        return values != IGNORED_LABEL
+        return np.asarray(values != IGNORED_LABEL)
     if ((values != 0) & (values != 1) & ~np.isnan(values)).any() and (values > 1).any():
         return np.ones(values.shape, dtype=np.bool_)
-    return (values != 0) & ~np.isnan(values)
+    return np.asarray((values != 0) & ~np.isnan(values))
 
 
 def integer(value: Any) -> int:
@@ -132,7 +132,7 @@ def real(value: Any) -> float:
 
 
 def text(value: Any) -> str | None:
-    """A text, or the texts of a list of chat messages one after the other; None if there is none."""
+    """A text, or the texts of a list of chat messages joined; None if there is none."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, str):

@@ -68,11 +68,11 @@ class LogWriter:
         place = self.directory / file_name
         hidden = self.directory / f".{file_name}.tmp-{os.getpid()}"
         try:
-            with open(hidden, "wb") as stream:
+            with hidden.open("wb") as stream:
                 pq.write_table(table, stream, compression=self.compression, row_group_size=group)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(hidden, place)
+            hidden.replace(place)
         except BaseException:
             hidden.unlink(missing_ok=True)
             raise
