@@ -1,0 +1,1 @@
+"""Full scale: the same estimators inside verl jobs."""

@@ -1,0 +1,1 @@
+"""Toy environments: the phenomenon of stale rollouts, in minutes on a laptop."""
