@@ -1,0 +1,27 @@
+"""How Sphinx builds the documentation; `make docs` treats every warning as an error."""
+
+import m2po_lab
+
+project = "M2PO Lab"
+author = "M2PO Lab"
+project_copyright = "M2PO Lab, Apache-2.0"
+version = release = m2po_lab.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build", "jupyter_execute"]
+
+html_theme = "furo"
+html_title = "M2PO Lab"
+
+# Notebooks are executed and checked by `make notebooks`; the pages show the stored outputs.
+nb_execution_mode = "off"
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
