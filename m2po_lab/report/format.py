@@ -39,7 +39,7 @@ def percent(fraction: float | None) -> str:
     if abs(value) < 0.001:
         return "<0.001 %" if value > 0 else f"{number(value, 2)} %"
     text = f"{value:.3g}"
-    return f"{value:.2f} %" if fraction < 1 and float(text) >= 100 else f"{text} %"
+    return ">99.9 %" if fraction < 1 and float(text) >= 100 else f"{text} %"
 
 
 def interval(low: float | None, high: float | None) -> str:

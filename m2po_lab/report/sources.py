@@ -19,7 +19,8 @@ def what_was_read(report: dict[str, Any]) -> Iterator[RenderableType]:
             f"  ({plain(source['format'])}{files}): "
             f"{count(source['rows'])} rows, {count(source['tokens'])} tokens",
         )
-        taken = [f"{k} = {plain(v)}" for k, v in source["columns"].items() if v is not None]
+        columns = {k: v for k, v in source["columns"].items() if v is not None}
+        taken = [k if k == v else f"{k} = {plain(v)}" for k, v in columns.items()]
         if taken:
             yield Text("columns: " + ", ".join(taken), style="dim")
 
