@@ -11,6 +11,7 @@ from m2po_lab.core.objectives.clip import CLIP
 from m2po_lab.core.objectives.diagnostics import DIAGNOSTICS
 from m2po_lab.core.objectives.parameters import Parameter, merged, unknown
 from m2po_lab.core.objectives.plain import PLAIN
+from m2po_lab.core.objectives.second_moment import SECOND_MOMENT
 
 __all__ = [
     "AGGREGATIONS",
@@ -28,6 +29,7 @@ OBJECTIVES: Mapping[str, Spec] = MappingProxyType(
     {
         **PLAIN,
         **CLIP,
+        **SECOND_MOMENT,
     }
 )
 """Name -> what is known about the objective; merged from the literal table of each family."""

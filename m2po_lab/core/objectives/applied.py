@@ -56,7 +56,8 @@ class Objective:
         Raises:
             ValueError: a column is missing, or is not finite on a valid token.
         """
-        return self._keep(self._tokens(batch, gradient=False))
+        check = self.spec.keep_checks_finite
+        return self._keep(self._tokens(batch, gradient=False, check=check))
 
     def weight(self, batch: TokenBatch) -> Array:
         """Weight w of each token in -dLoss/dl_t = w_t A_t / D, 0 where dropped; no gradient.
@@ -122,11 +123,11 @@ class Objective:
             diagnostics |= self.spec.report(still, self.params, keep)
         return tokens.xp.sum(loss), diagnostics
 
-    def _tokens(self, batch: TokenBatch, *, gradient: bool) -> Tokens:
+    def _tokens(self, batch: TokenBatch, *, gradient: bool, check: bool = True) -> Tokens:
         if lacking := self.missing(batch):
             has = ", ".join(batch.present()) or "none"
             raise ValueError(f"{self.name} needs {', '.join(lacking)}; this batch has {has}")
-        if not _compiling():
+        if check and not _compiling():
             for name in self.needs:
                 if name != "probabilities":
                     _check_finite(batch, name)

@@ -57,6 +57,8 @@ class Spec:
         loss: differentiable loss of each token.
         penalty: part of the gradient that the advantage does not multiply.
         counted: tokens that the denominator counts, where that is not all valid ones.
+        keep_checks_finite: whether `keep` raises on non-finite values; not where the mask
+            reproduces what a public implementation does with them (the loss still raises).
         check: raises ValueError for parameters that do not go together.
         report: further diagnostics, 0-d arrays, without gradient.
         reports: name -> meaning and unit of those.
@@ -81,6 +83,7 @@ class Spec:
     link: str
     penalty: Function | None = None
     counted: Function | None = None
+    keep_checks_finite: bool = True
     check: Callable[[Params], None] | None = None
     report: Callable[[Tokens, Params, Array], dict[str, Array]] | None = None
     reports: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

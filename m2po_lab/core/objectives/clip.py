@@ -92,10 +92,10 @@ CLIP = MappingProxyType(
     {
         "ppo": Spec(
             summary=(
-                "PPO's clip, as in GRPO: a token whose ratio has moved past 1 + eps_high with"
-                " A > 0, or below 1 - eps_low with A < 0, has no gradient. The bound does not know"
-                " how stale the data is, so on old rollouts it drops the rare, high-entropy tokens"
-                " that teach most. GRPO averages within a row first: aggregation"
+                "PPO's clip, as in GRPO: a token whose ratio has moved past 1 + eps_high with A"
+                " > 0, or below 1 - eps_low with A < 0, has no gradient. The bound does not know"
+                " how stale the data is, so on old rollouts it drops the rare, high-entropy"
+                " tokens that teach most. GRPO averages within a row first: aggregation"
                 " sequence_mean_token_mean."
             ),
             formula=PPO_FORMULA,
@@ -108,9 +108,9 @@ CLIP = MappingProxyType(
         ),
         "dual_clip": Spec(
             summary=(
-                "PPO with an upper bound for tokens with A < 0: where the ratio exceeds c the token"
-                " has no gradient, because r |A| would grow without limit on a token that the"
-                " current policy makes much likelier although it was bad."
+                "PPO with an upper bound for tokens with A < 0: where the ratio exceeds c the"
+                " token has no gradient, because r |A| would grow without limit on a token that"
+                " the current policy makes much likelier although it was bad."
             ),
             formula="loss = PPO, for A < 0 at most -c A; w = r where no bound is passed",
             keep=keep_clip,
@@ -122,8 +122,8 @@ CLIP = MappingProxyType(
         ),
         "two_sided": Spec(
             summary=(
-                "INTELLECT-2's two-sided clip, TRL's delta: the dual clip written as a cap on the"
-                " ratio. Tokens with A < 0 and a ratio above delta have no gradient."
+                "INTELLECT-2's two-sided clip, TRL's delta: the dual clip written as a cap on"
+                " the ratio. Tokens with A < 0 and a ratio above delta have no gradient."
             ),
             formula="loss = -min(min(r, delta) A, clip(r, 1-eps_low, 1+eps_high) A)",
             keep=keep_clip,
@@ -151,8 +151,8 @@ CLIP = MappingProxyType(
             summary=(
                 "Dr.GRPO: PPO's clip with the biases of GRPO's averages removed: advantages are"
                 " R - mean without the division by the group's standard deviation (the caller's"
-                " part), and every token is divided by rows * max_length, a constant, so that long"
-                " wrong answers are not punished less."
+                " part), and every token is divided by rows * max_length, a constant, so that"
+                " long wrong answers are not punished less."
             ),
             formula=PPO_FORMULA,
             keep=keep_clip,

@@ -49,8 +49,9 @@ PLAIN = MappingProxyType(
         ),
         "reinforce": Spec(
             summary=(
-                "The plain policy gradient, as if the tokens were on-policy: no importance weight."
-                " Low variance and, on stale data, biased towards what the old policy liked."
+                "The plain policy gradient, as if the tokens were on-policy: no importance"
+                " weight. Low variance and, on stale data, biased towards what the old policy"
+                " liked."
             ),
             formula="loss = -l A; w = 1",
             keep=keep_all,
