@@ -131,6 +131,13 @@ def _texts(column: pa.Array | None) -> list[str | None] | None:
     return [None if value is None else str(value) for value in column.to_pylist()]
 
 
+def _response_lengths(lengths: NDArray[np.int64], texts: Any) -> NDArray[np.int64]:
+    """Tokens of each response, or characters if the file has no token column."""
+    if lengths.any() or texts is None:
+        return lengths
+    return np.array([UNKNOWN if text is None else len(text) for text in texts], dtype=np.int64)
+
+
 def _rows(
     columns: dict[str, pa.Array],
     laid: dict[str, arrow.Laid],
@@ -158,7 +165,8 @@ def _rows(
         "prompt_key": None
         if prompts is None
         else np.array([bytes_hash((p or "").encode()) for p in prompts], dtype=np.uint64),
-        "response_length": lengths,
+        "response_length": _response_lengths(lengths, texts["response"]),
+        "length_unit": "tokens" if laid or texts["response"] is None else "characters",
     }
     hashed = {
         "keep" if role == "loss_mask" else role: column.values
