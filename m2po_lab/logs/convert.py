@@ -104,7 +104,13 @@ def _token_values(batch: TokenBatch, rows: Rows, name: str) -> NDArray[Any] | No
     """Flat values of a native token column; None if the log does not have it."""
     if name == "loss_mask":
         return np.asarray(batch.keep) if rows.has_mask else None
-    value = rows.token_ids if name == "token_ids" else getattr(batch, name)
+    if name == "token_ids":
+        if (
+            rows.token_ids is None and rows.misfits
+        ):  # unknown ids still say how many tokens there are
+            return np.full(batch.shape, -1, dtype=np.int64)
+        return rows.token_ids
+    value = getattr(batch, name)
     return None if value is None else np.asarray(value)
 
 
@@ -132,7 +138,7 @@ def _list(
         null = values == UNKNOWN
         values = np.where(null, 0, values)
     elif values.dtype == np.float64 and _needs_float64(values):
-        done.leave_out(f"{name} beyond float32 precision (the native log holds float32)")
+        done.leave_out("digits beyond float32, in which the native format holds log-probs")
     return list_array(values, lengths, TOKEN_COLUMNS[name], null, absent)
 
 
