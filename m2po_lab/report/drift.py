@@ -8,6 +8,7 @@ from rich.text import Text
 
 from m2po_lab.report import tables
 from m2po_lab.report.format import count, number
+from m2po_lab.report.grid import fit
 from m2po_lab.report.vocabulary import SUBSETS, Stats
 
 
@@ -27,7 +28,7 @@ def how_far(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator[R
         "row prod, row geo: one value a response, the sum or the mean of its d.",
     )
     ratio = report["ratios"][primary]
-    yield tables.ratio_table(ratio, width)
+    yield fit(tables.ratio_table(ratio), width)
     if ratio["active"] is None:
         yield Text("active and A != 0: not computable, needs advantages.", style="dim")
     yield from _breakdowns(ratio, by, primary, width)
@@ -41,7 +42,7 @@ def how_far(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator[R
             for field, head in SUBSETS
             if (stats := report["ratios"][name][field]) is not None
         ]
-        yield tables.breakdown("", lines, width)
+        yield fit(tables.breakdown("", lines), width)
     yield from _attribution(report["attribution"])
 
 
@@ -53,7 +54,7 @@ def _breakdowns(
             if ratio["by_quadrant"] is not None:
                 yield Text()
                 yield Text(f"By quadrant ({name}, tokens)", style="bold")
-                yield tables.quadrant_table(ratio["by_quadrant"], width)
+                yield fit(tables.quadrant_table(ratio["by_quadrant"]), width)
             continue
         lines = ratio[f"by_{kind}"]
         if not lines:
@@ -65,10 +66,12 @@ def _breakdowns(
             f"By {kind} ({name}, all counted tokens{part if len(shown) < len(lines) else ''})",
             style="bold",
         )
-        yield tables.breakdown(kind, [(_label(kind, line), line) for line in shown], width)
+        labelled = [(label(kind, line), line) for line in shown]
+        yield fit(tables.breakdown(kind, labelled), width)
 
 
-def _label(kind: str, line: Stats) -> str:
+def label(kind: str, line: Stats) -> str:
+    """Name a line of a breakdown: its step, its lag, or its range."""
     if kind in ("step", "lag"):
         return str(line[kind])
     low, high = line["low"], line["high"]

@@ -1,12 +1,10 @@
-"""Tables of statistics for the terminal: one ratio in full, breakdowns, quadrants."""
+"""Tables of statistics, as columns: one ratio in full, breakdowns, quadrants."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from m2po_lab.report.format import ABSENT, count, interval, number, percent
-from m2po_lab.report.grid import Column, fit
+from m2po_lab.report.grid import Column
 from m2po_lab.report.vocabulary import QUADRANTS, STATISTIC_LINES, SUBSETS, Stats
 
 MOST_LINES = 12
@@ -37,27 +35,26 @@ def cell(stats: Stats, name: str, digits: int = 4) -> str:
     return number(stats[name], digits)
 
 
-def ratio_table(ratio: dict[str, Any], width: int) -> Table:
+def ratio_table(ratio: dict[str, Any]) -> list[Column]:
     """Lay one ratio out with a statistic a line and a token set a column."""
     sets = [(head, ratio[field]) for field, head in SUBSETS]
     sequence = ratio["sequence"] or {"product": None, "geometric": None}
     sets += [("row prod", sequence["product"]), ("row geo", sequence["geometric"])]
     names, shorts, meanings = zip(*STATISTIC_LINES, strict=True)
-    columns = [
+    return [
         Column("", shorts, left=True),
         Column("", meanings, left=True, style="dim", drop=1),
         *(Column(head, [cell(s, n) for n in names]) for head, s in sets if s is not None),
     ]
-    return fit(columns, width)
 
 
-def breakdown(head: str, lines: Sequence[tuple[str, Stats]], width: int) -> Table:
+def breakdown(head: str, lines: Sequence[tuple[str, Stats]]) -> list[Column]:
     """Lay out a token set a line, the columns that must stand together side by side."""
     columns = [Column(head, [label for label, _ in lines], left=True)]
     for name, short, drop in _BREAKDOWN:
         digits = 4 if name == "m2" else 3
         columns.append(Column(short, [cell(s, name, digits) for _, s in lines], drop=drop))
-    return fit(columns, width)
+    return columns
 
 
 def thinned(lines: Sequence[Stats], most: int = MOST_LINES) -> list[Stats]:
@@ -70,7 +67,7 @@ def thinned(lines: Sequence[Stats], most: int = MOST_LINES) -> list[Stats]:
     return [lines[i] for i in sorted(spaced | {peak})]
 
 
-def quadrant_table(quadrants: dict[str, Stats], width: int) -> Table:
+def quadrant_table(quadrants: dict[str, Stats]) -> list[Column]:
     """Lay out where the tokens and where the sum of d² lie, by sign of advantage and side of r."""
     sets = [quadrants[name] for name, _ in QUADRANTS]
     n = sum(s["n"] for s in sets)
@@ -87,4 +84,4 @@ def quadrant_table(quadrants: dict[str, Stats], width: int) -> Table:
     for field, head in (("m2", "M2"), ("k1", "k1"), ("log_ratio_min", "min d")):
         columns.append(Column(head, [cell(s, field, 3) for s in sets]))
     columns.append(Column("max d", [cell(s, "log_ratio_max", 3) for s in sets]))
-    return fit(columns, width)
+    return columns

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from m2po_lab.report import drift, sources, whatif
 from m2po_lab.report.findings import finding_lines, verdict
+from m2po_lab.report.grid import fit
 
 WIDEST = 100
 NARROWEST = 60
@@ -99,7 +100,7 @@ def _trust_regions(
         "gradient; mass kept is the share of sum |A| that still has one.",
         style="dim",
     )
-    yield whatif.objective_table(objectives, width)
+    yield fit(whatif.objective_table(objectives), width)
     if objectives.get("m2po"):
         yield Text()
         yield Text(whatif.m2po_sentence(objectives["m2po"], budget))
@@ -107,7 +108,7 @@ def _trust_regions(
     for kind in ("clip", "budget"):
         if sweeps.get(kind):
             yield Text()
-            yield whatif.sweep_table(sweeps, kind, width)
+            yield fit(whatif.sweep_table(sweeps, kind), width)
     if report["reach"]:
         yield Text()
         yield Text("How stale could the data get", style="bold")

@@ -1,12 +1,10 @@
-"""What each trust region would do to these tokens, as terminal tables and sentences."""
+"""What each trust region would do to these tokens, as tables and sentences."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from m2po_lab.report.format import count, number, percent
-from m2po_lab.report.grid import Column, fit
+from m2po_lab.report.grid import Column
 
 MOST_OBJECTIVES = 12
 """Objectives shown; the JSON holds every one that can be computed."""
@@ -39,14 +37,14 @@ def chosen(objectives: dict[str, Any]) -> list[str]:
     return (first + [name for name in names if name not in FIRST])[:MOST_OBJECTIVES]
 
 
-def objective_table(objectives: dict[str, Any], width: int) -> Table:
+def objective_table(objectives: dict[str, Any]) -> list[Column]:
     """Lay out the share of tokens each objective leaves without a gradient, and its weights."""
     names = chosen(objectives)
     results = [_with_masked_share(objectives[name]) for name in names]
     columns = [Column("objective", names, left=True)]
     for head, field, write in _COLUMNS:
         columns.append(Column(head, [write(result.get(field)) for result in results]))
-    return fit(columns, width)
+    return columns
 
 
 def _with_masked_share(result: dict[str, Any]) -> dict[str, Any]:
@@ -74,14 +72,14 @@ def m2po_sentence(result: dict[str, Any], budget: float | None) -> str:
     )
 
 
-def sweep_table(sweeps: dict[str, Any], kind: str, width: int) -> Table:
+def sweep_table(sweeps: dict[str, Any], kind: str) -> list[Column]:
     """Lay out the share of tokens without a gradient at each eps of a clip or budget of M2PO."""
     head, line, x, y = _SWEEPS[kind]
     points = sweeps[kind]
     shown = points[:: max(1, -(-len(points) // MOST_POINTS))]
     columns = [Column(head, [line], left=True)]
     columns += [Column(number(p[x], 3), [percent(p[y])], drop=i) for i, p in enumerate(shown)]
-    return fit(columns, width)
+    return columns
 
 
 def reach_lines(reach: Sequence[dict[str, Any]]) -> list[str]:
