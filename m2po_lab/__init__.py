@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from m2po_lab.analysis import analyze as analyze
+    from m2po_lab.api import analyze as analyze
     from m2po_lab.logs import open_log as open_log
 
     __version__: str
 
 _HOME_OF = {
-    "analyze": "m2po_lab.analysis",
+    "analyze": "m2po_lab.api",
     "open_log": "m2po_lab.logs",
 }
 

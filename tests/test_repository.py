@@ -114,7 +114,12 @@ def test_the_readme_shows_the_command_on_the_users_own_log():
 
 
 def test_the_core_loads_arrays_and_nothing_heavier():
-    assert loaded_by("import m2po_lab.core", ("numpy", *HEAVY)) == ["numpy"]
+    use_every_name = "import m2po_lab.core as core; [getattr(core, name) for name in core.__all__]"
+    assert loaded_by(use_every_name, HEAVY) == []
+
+
+def test_the_check_of_loaded_modules_sees_a_module():
+    assert loaded_by("import scipy", HEAVY) == ["scipy"]
 
 
 def test_the_package_alone_loads_no_numpy():
