@@ -18,7 +18,7 @@ LONGEST_FILE = 400
 HEAVY = ("torch", "pandas", "pyarrow", "scipy", "numba", "matplotlib")
 # The project describes itself, not the place where it was written.
 FOREIGN = re.compile(
-    r"(?<![\w.~-])/(work|root)/|subagent|(?<![\w-])shared/(data|reference|hooks|[A-Z]+\.md)"
+    r"(?<![\w.~-])/(work|root)/|sub-?agent|(?<![\w-])shared/(data|reference|hooks|[A-Z]+\.md)"
     r"|pythonhosted\.org|\bpypi\.org"
 )
 
