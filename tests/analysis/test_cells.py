@@ -15,7 +15,7 @@ from m2po_lab.analysis.bins import (
     representative,
 )
 from m2po_lab.analysis.bootstrap import BUCKETS, REPLICATES, bucket, hash_texts, poisson_weights
-from m2po_lab.analysis.cells import SUM_FIELDS, Cells
+from m2po_lab.analysis.cells import SUM_COLUMNS, Cells
 from m2po_lab.analysis.finish import statistics
 from m2po_lab.analysis.grouped import group, terms
 from m2po_lab.core.moments import sums
@@ -50,7 +50,7 @@ def test_every_cell_equals_the_core_sums_of_its_tokens(values, seed):
     for i, key in enumerate(cells.keys):
         inside = d[keys == key]
         expected = sums(inside, np.ones(inside.shape, dtype=bool), rows=inside.size)
-        for name in SUM_FIELDS:
+        for name in SUM_COLUMNS:
             found = float(cells.field(name)[i])
             assert found == pytest.approx(float(getattr(expected, name)), rel=1e-12, abs=1e-13), (
                 name
