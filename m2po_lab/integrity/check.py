@@ -1,0 +1,105 @@
+"""check: a batch in, the same batch without what cannot be trusted and the evidence for it out."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from m2po_lab.core.batch import TokenBatch
+from m2po_lab.integrity import columns, edges, groups, pairs, steps, versions
+from m2po_lab.integrity.additive import Bools
+from m2po_lab.integrity.copies import tell_copies
+from m2po_lab.integrity.duplicates import Keys, duplicates
+from m2po_lab.integrity.evidence import BatchIntegrity, RowCounts
+from m2po_lab.integrity.exclude import exclude, unaligned
+from m2po_lab.integrity.flat import Flat, flatten
+from m2po_lab.integrity.padding import repeated_tail
+
+
+def check(
+    batch: TokenBatch, seen: Keys | None = None, copies: Bools | None = None
+) -> tuple[TokenBatch, BatchIntegrity]:
+    """Exclude what cannot be trusted from a batch and say what was met.
+
+    Values are never changed; `keep` shrinks. Duplicates within the batch are found here; to find
+    those of earlier batches pass their keys, or use `checked`.
+
+    Args:
+        batch: as a reader gave it.
+        seen: `keys` of everything counted so far.
+        copies: (B,) rows of a file that repeats another, see `copies.tell_copies`.
+
+    Returns:
+        The batch with the reduced keep (text-only ones as they came), and the evidence.
+    """
+    flat = flatten(batch)
+    repeated, keys = duplicates(flat, seen or Keys())
+    if copies is not None:
+        repeated |= copies
+    logged = flat.kept(flat.keep & ~np.repeat(repeated, flat.lengths))
+    keep, tokens, found = exclude(flat, logged, repeated)
+    clean = flat.kept(keep)
+    rows, live = _count_rows(flat, logged, clean, repeated)
+    evidence = BatchIntegrity(
+        tokens=tokens,
+        rows=rows,
+        faults=found,
+        lengths=_lengths(flat, ~repeated),
+        retokenised=_count(flat.rows.retokenised, ~repeated),
+        repeated=repeated_tail(clean, live),
+        columns=columns.grids(clean),
+        weights=columns.weights(clean),
+        edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
+        versions=versions.versions(clean),
+        groups=groups.groups(flat, ~repeated),
+        pairs={ratio: pairs.measure(clean, ratio) for ratio in clean.ratios()},
+        cells={ratio: steps.by_cell(clean, ratio) for ratio in clean.ratios()},
+        halves={ratio: steps.halves(clean, ratio) for ratio in clean.ratios()},
+        steps=steps.by_step(clean),
+        keys=keys,
+    )
+    return batch.replace(keep=keep.reshape(batch.shape)), evidence
+
+
+def checked(batches: Iterable[TokenBatch]) -> Iterator[tuple[TokenBatch, BatchIntegrity]]:
+    """Check a stream of batches in the order of the log.
+
+    Finds duplicates across batches, and files that repeat another. The keys of all rows with ids are kept, 8 bytes a row.
+    """
+    seen = Keys()
+    for batch, copies in tell_copies(batches):
+        clean, evidence = check(batch, seen, copies)
+        seen += evidence.keys
+        yield clean, evidence
+
+
+def _count(values: Bools | None, rows: Bools) -> int:
+    return 0 if values is None else int((values & rows).sum())
+
+
+def _count_rows(flat: Flat, logged: Flat, clean: Flat, repeated: Bools) -> tuple[RowCounts, Bools]:
+    """Each row under the first reason that applies; and the rows with a kept token."""
+    live = clean.per_row(clean.keep) > 0
+    empty = ~repeated & (flat.per_row(flat.keep) == 0)
+    apart = ~repeated & ~empty & unaligned(flat)
+    if not flat.logp and not flat.keep.any() and not flat.lengths.any():
+        live, empty = ~repeated, np.zeros_like(repeated)
+    lost = ~(live | repeated | empty | apart)
+    counts = RowCounts(
+        read=flat.n_rows,
+        kept=int(live.sum()),
+        empty=int(empty.sum()),
+        duplicate=int(repeated.sum()),
+        bad=int(lost.sum()),
+        unaligned=int(apart.sum()),
+    )
+    return counts, live
+
+
+def _lengths(flat: Flat, rows: Bools) -> dict[tuple[str, str], int]:
+    """Rows by column and by the side on which the column does not fit."""
+    found = {}
+    for column, difference in flat.rows.length_difference.items():
+        for side, hit in (("longer", difference > 0), ("shorter", difference < 0)):
+            if count := int((hit & rows).sum()):
+                found[column, side] = count
+    return found

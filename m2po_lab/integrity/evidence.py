@@ -1,0 +1,100 @@
+"""BatchIntegrity: what must be known before a number is trusted, for any part of a log."""
+
+from dataclasses import dataclass, field
+
+from m2po_lab.integrity.additive import Additive, Floats
+from m2po_lab.integrity.columns import Grid, Weights
+from m2po_lab.integrity.duplicates import Keys
+from m2po_lab.integrity.edges import Edges
+from m2po_lab.integrity.faults import Faults
+from m2po_lab.integrity.groups import Groups
+from m2po_lab.integrity.pairs import Pair
+from m2po_lab.integrity.steps import Cell, Halves, Step
+from m2po_lab.integrity.versions import Versions
+
+
+@dataclass(frozen=True)
+class TokenCounts(Additive):
+    """Tokens logged = kept + excluded + those of duplicate rows; each is counted once.
+
+    A token with several faults counts under the first of: masked, unaligned, non_finite, sentinel,
+    positive, zero_filled.
+    """
+
+    logged: int = 0
+    kept: int = 0
+    masked: int = 0
+    non_finite: int = 0
+    sentinel: int = 0
+    positive: int = 0
+    zero_filled: int = 0
+    unaligned: int = 0
+    duplicate: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """The report's `tokens`."""
+        kinds = ("masked", "non_finite", "sentinel", "positive", "zero_filled", "unaligned")
+        excluded = {kind: vars(self)[kind] for kind in kinds}
+        return {"logged": self.logged, "kept": self.kept, "excluded": excluded}
+
+
+@dataclass(frozen=True)
+class RowCounts(Additive):
+    """Rows read = kept + excluded; `bad` are rows that the exclusions left nothing of."""
+
+    read: int = 0
+    kept: int = 0
+    empty: int = 0
+    duplicate: int = 0
+    bad: int = 0
+    unaligned: int = 0
+
+    def to_dict(self, unreadable: int = 0) -> dict[str, object]:
+        """The report's `rows`; `unreadable` rows never became part of a batch."""
+        excluded = {
+            "empty": self.empty,
+            "duplicate": self.duplicate,
+            "bad": self.bad + unreadable,
+            "unaligned": self.unaligned,
+        }
+        return {"read": self.read + unreadable, "kept": self.kept, "excluded": excluded}
+
+
+@dataclass(frozen=True)
+class BatchIntegrity(Additive):
+    """Evidence of a batch, or by `+` of a log; picklable, the same in any order.
+
+    Args:
+        tokens, rows: what was counted and what was not.
+        faults: (kind, column, what) -> where values were no log-probs. Kinds: non_finite (what:
+            nan, +inf, -inf, null, absent), sentinel, positive, zero_filled.
+        lengths: (column, "longer" | "shorter") -> rows with that many more or fewer entries than
+            tokens.
+        retokenised: rows whose two id columns disagree.
+        repeated: rows at the end of a step that repeat earlier ones under new ids.
+        columns: log-prob column -> number grid.
+        weights: pile-ups of logged weights.
+        edges: first and last kept tokens.
+        versions: lags and mixed rows.
+        groups: group ids.
+        pairs, cells, halves: ratio -> evidence on its log-ratio.
+        steps: step -> time line.
+        keys: identities of the rows, to recognise duplicates in other parts.
+    """
+
+    tokens: TokenCounts = field(default_factory=TokenCounts)
+    rows: RowCounts = field(default_factory=RowCounts)
+    faults: Faults = field(default_factory=dict)
+    lengths: dict[tuple[str, str], int] = field(default_factory=dict)
+    retokenised: int = 0
+    repeated: int = 0
+    columns: dict[str, Grid] = field(default_factory=dict)
+    weights: Weights | None = None
+    edges: Edges | None = None
+    versions: Versions | None = None
+    groups: Groups | None = None
+    pairs: dict[str, Pair] = field(default_factory=dict)
+    cells: dict[str, dict[Cell, Floats]] = field(default_factory=dict)
+    halves: dict[str, Halves] = field(default_factory=dict)
+    steps: dict[int, Step] = field(default_factory=dict)
+    keys: Keys = field(default_factory=Keys)
