@@ -173,7 +173,8 @@ def _check_finite(batch: TokenBatch, name: str) -> None:
     per_row = batch.row_sum(xp.astype(bad, xp.int64))
     rows = [int(row) for row in xp.nonzero(per_row)[0]]
     shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
+    rows_of = "row" if len(rows) == 1 else "rows"
     raise ValueError(
-        f"{name} is not finite on {int(xp.sum(per_row))} kept tokens of rows {shown}"
+        f"{name} is not finite on {int(xp.sum(per_row))} valid token(s) of {rows_of} {shown}"
         f" ({len(rows)} of {batch.n_rows} rows); take them out of keep, or drop the rows"
     )

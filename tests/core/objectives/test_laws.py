@@ -209,7 +209,7 @@ def test_a_value_that_is_not_finite_on_a_valid_token_is_an_error_that_names_rows
         calls = [make(name).weight, make(name).loss]
         calls += [make(name).keep] if OBJECTIVES[name].keep_checks_finite else []
         for call in calls:
-            with pytest.raises(ValueError, match=rf"{column} is not finite .* rows 3 "):
+            with pytest.raises(ValueError, match=rf"{column} is not finite .* row 3 "):
                 call(tokens)
 
 
