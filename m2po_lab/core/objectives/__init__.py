@@ -7,11 +7,20 @@ from typing import Any
 from m2po_lab.core.objectives.aggregation import AGGREGATIONS, Counts
 from m2po_lab.core.objectives.applied import Objective
 from m2po_lab.core.objectives.base import Spec
+from m2po_lab.core.objectives.batch_adaptive import BATCH_ADAPTIVE
 from m2po_lab.core.objectives.clip import CLIP
+from m2po_lab.core.objectives.correction import CORRECTION
+from m2po_lab.core.objectives.covariance import COVARIANCE
+from m2po_lab.core.objectives.data_mixing import DATA_MIXING
 from m2po_lab.core.objectives.diagnostics import DIAGNOSTICS
+from m2po_lab.core.objectives.mask import MASK
 from m2po_lab.core.objectives.parameters import Parameter, merged, unknown
 from m2po_lab.core.objectives.plain import PLAIN
+from m2po_lab.core.objectives.prefix import PREFIX
+from m2po_lab.core.objectives.rejection import REJECTION
 from m2po_lab.core.objectives.second_moment import SECOND_MOMENT
+from m2po_lab.core.objectives.sequence import SEQUENCE
+from m2po_lab.core.objectives.soft import SOFT
 
 __all__ = [
     "AGGREGATIONS",
@@ -30,6 +39,15 @@ OBJECTIVES: Mapping[str, Spec] = MappingProxyType(
         **PLAIN,
         **CLIP,
         **SECOND_MOMENT,
+        **SEQUENCE,
+        **PREFIX,
+        **SOFT,
+        **CORRECTION,
+        **REJECTION,
+        **MASK,
+        **BATCH_ADAPTIVE,
+        **COVARIANCE,
+        **DATA_MIXING,
     }
 )
 """Name -> what is known about the objective; merged from the literal table of each family."""

@@ -1,0 +1,112 @@
+"""Objectives whose weight of a token depends on the tokens before it."""
+
+import math
+from types import MappingProxyType
+
+from m2po_lab.core.arrays import Array
+from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
+from m2po_lab.core.objectives.clip import beyond_clip, clipped_loss
+from m2po_lab.core.objectives.parameters import Parameter
+
+UNSETTLED = "Lei, Cheng, Tao 2026 (arXiv 2601.22718); not settled, see the summary"
+
+
+def prefix_minimum(tokens: Tokens, values: Array) -> Array:
+    """Smallest value among the valid tokens before each token of its row; 0 where there is none.
+
+    A scan in log2(width) steps along the last axis, for which the array API has no function; the
+    position in the row guards the ends, so that both layouts go through the same lines.
+    """
+    xp, axis = tokens.xp, values.ndim - 1
+    width, position = values.shape[axis], tokens.batch.row_and_position[1]
+    inf = xp.full_like(values, math.inf)
+    best = _shifted(tokens, xp.where(tokens.valid, values, inf), position, 1)
+    step = 1
+    while step < width:
+        best = xp.minimum(best, _shifted(tokens, best, position, step))
+        step *= 2
+    return xp.where(xp.isfinite(best), best, tokens.zero)
+
+
+def _shifted(tokens: Tokens, values: Array, position: Array, step: int) -> Array:
+    """The value `step` tokens earlier in the same row, inf where there is none."""
+    xp, axis = tokens.xp, values.ndim - 1
+    inf = xp.full_like(values, math.inf)
+    head, body = inf[..., :step], values[..., : max(values.shape[axis] - step, 0)]
+    moved = xp.concat([head, body], axis=axis)
+    return xp.where(position >= step, moved, inf)
+
+
+def _bounds(params: Params) -> tuple[float, float, float]:
+    return 1 - params["eps_low"], 1 + params["eps_high"], math.inf
+
+
+def _product(tokens: Tokens) -> Array:
+    """Log of the surrogate prefix ratio, d_t + min_{j<t} d_j; the minimum has no gradient."""
+    return tokens.log_ratio + prefix_minimum(tokens, detach(tokens.log_ratio))
+
+
+def _clipped_ratio(tokens: Tokens, params: Params) -> Array:
+    """The log-ratio that the clip looks at."""
+    return tokens.log_ratio if params["clip_on"] == "token" else _product(tokens)
+
+
+def _keep(tokens: Tokens, params: Params) -> Array:
+    """Tokens within the clip of r_t (or of the product)."""
+    return ~beyond_clip(tokens, _clipped_ratio(tokens, params), *_bounds(params))
+
+
+def _weight(tokens: Tokens, params: Params, keep: Array) -> Array:
+    """w = r_t min_{j<t} r_j."""
+    return tokens.exp(_product(tokens), keep)
+
+
+def _loss(tokens: Tokens, params: Params, keep: Array) -> Array:
+    """Clipped surrogate of r_t times sg(min_{j<t} r_j), or of the product of the two."""
+    kept = clipped_loss(tokens, keep, _product(tokens), *_bounds(params))
+    if params["clip_on"] == "product":
+        return kept
+    low = prefix_minimum(tokens, detach(tokens.log_ratio))
+    return tokens.xp.where(keep, kept, kept * tokens.exp(low, tokens.valid & ~keep))
+
+
+PREFIX = MappingProxyType(
+    {
+        "minpro": Spec(
+            summary=(
+                "Minimum prefix ratio: off policy, the gradient of token t needs the importance"
+                " ratio of the whole prefix, prod_{j<=t} r_j, whose variance explodes; MinPRO puts"
+                " the smallest ratio seen before t in place of the product over the prefix, so a"
+                " token after an abandoned prefix teaches little. The paper's clip form could not"
+                " be read in full. The reading here: PPO's clip on the token's own r_t, times the"
+                " prefix minimum without gradient, 1 for a first token; the one public code with"
+                " this surrogate clips r_t too. `clip_on='product'` clips r_t min_{j<t} r_j"
+                " instead, which drops nearly every late token with A < 0 once one earlier token"
+                " has fallen below 1 - eps_low."
+            ),
+            formula="m_t = min_{j<t} r_j; loss = -sg(m) min(r A, clip(r) A); w = r m where kept",
+            keep=_keep,
+            weight=_weight,
+            loss=_loss,
+            parameters=MappingProxyType(
+                {
+                    "eps_low": Parameter(
+                        default=0.2, source=UNSETTLED, meaning="lower bound 1 - eps_low", high=1.0
+                    ),
+                    "eps_high": Parameter(
+                        default=0.28, source=UNSETTLED, meaning="upper bound 1 + eps_high"
+                    ),
+                    "clip_on": Parameter(
+                        default="token",
+                        source=UNSETTLED,
+                        meaning="what is clipped: r_t, or r_t min_{j<t} r_j",
+                        choices=("token", "product"),
+                    ),
+                }
+            ),
+            scope="sequence",
+            paper="Lei, Cheng, Tao 2026, MinPRO (arXiv 2601.22718)",
+            link="https://arxiv.org/abs/2601.22718",
+        ),
+    }
+)
