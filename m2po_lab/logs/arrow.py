@@ -1,6 +1,7 @@
 """Arrow columns -> flat numpy arrays, and Parquet files in pieces of bounded size."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +19,27 @@ from m2po_lab.logs.source import Source
 _MAGIC = b"PAR1"
 
 
-def parquet(source: Source) -> pq.ParquetFile | None:
-    """Open a Parquet file; None if it is none, or not a complete one."""
+@contextmanager
+def parquet(source: Source) -> Iterator[pq.ParquetFile | None]:
+    """Open a Parquet file for the length of a `with`; None if it is none, or not a complete one."""
     if not source.head.startswith(_MAGIC):
-        return None
-    try:
-        return pq.ParquetFile(source.open_seekable(), pre_buffer=False)
-    except (pa.ArrowInvalid, OSError):
-        return None
+        yield None
+        return
+    plain = source.is_local and not source.is_compressed
+    with nullcontext(source.path) if plain else source.open_seekable() as place:
+        try:
+            file = pq.ParquetFile(place, pre_buffer=False)
+        except (pa.ArrowInvalid, OSError):
+            yield None
+            return
+        with file:
+            yield file
+
+
+def parquet_schema(source: Source) -> pa.Schema | None:
+    """Schema of a Parquet file; None if it is none, or not a complete one."""
+    with parquet(source) as file:
+        return None if file is None else file.schema_arrow
 
 
 def is_list(dtype: pa.DataType) -> bool:

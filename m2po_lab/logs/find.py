@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -29,21 +29,15 @@ def natural(path: str) -> list[tuple[int, int | str]]:
     return [(0, int(p)) if p.isdecimal() else (1, p) for p in pieces if p]
 
 
-def find(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
-    """Return every file the paths stand for, each once.
+def find(path: str | os.PathLike[str]) -> list[Source]:
+    """Return every file a path, glob or address stands for.
 
     A directory stands for all files below it, hidden and temporary ones left out.
 
     Raises:
-        UnreadableLogError: a path that does not exist, a glob that matches nothing, no path at all.
+        UnreadableLogError: a path that does not exist, a glob that matches nothing.
     """
-    if not paths:
-        raise UnreadableLogError("log", "no path given", "name a file, directory, glob or address")
-    sources: dict[tuple[str, str], Source] = {}
-    for path in paths:
-        for source in _expand(os.fspath(path)):
-            sources.setdefault((source.protocol, source.path), source)
-    return list(sources.values())
+    return _expand(os.fspath(path))
 
 
 def _expand(path: str) -> list[Source]:

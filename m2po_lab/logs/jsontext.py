@@ -7,6 +7,7 @@ from typing import IO, Any
 import orjson
 
 from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.inflate import BROKEN
 from m2po_lab.logs.reader import Notes, ReadOptions
 from m2po_lab.logs.source import Source
 
@@ -30,21 +31,23 @@ def parse(line: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def _lines(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Lines and whether each is the last; a compressed stream cut short ends with what it gave."""
+def _lines(stream: IO[bytes], is_compressed: bool) -> Iterator[tuple[bytes, bool]]:
+    """Lines and whether each is the last; what follows a cut in a compressed stream is one more."""
     previous: bytes | None = None
+    is_cut = False
     try:
         for line in stream:
             if previous is not None:
                 yield previous, False
             previous = line
-    except (EOFError, OSError):
-        previous = (previous or b"") if previous is None or previous.endswith(b"\n") else previous
-        if previous:
-            yield previous, False
-        previous = b"{"
+    except BROKEN:
+        if not is_compressed:
+            raise
+        is_cut = True
     if previous is not None:
-        yield previous, True
+        yield previous, not is_cut
+    if is_cut:
+        yield b"{", True
 
 
 def objects(
@@ -59,7 +62,7 @@ def objects(
         UnreadableLogError: a malformed line in the middle.
     """
     with source.open() as stream:
-        for number, (line, is_last) in enumerate(_lines(stream), 1):
+        for number, (line, is_last) in enumerate(_lines(stream, source.is_compressed), 1):
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip(b" \t\r\n\0"):
                 continue
@@ -72,10 +75,11 @@ def objects(
                 yield number, value
                 continue
             notes.bad_rows += 1
-            if not (is_last or options.skip_bad_rows):
-                raise UnreadableLogError(
-                    f"{source.address}:{number}", problem, "leave it out with --skip-bad-rows"
-                )
+            place = f"{source.address}:{number}"
+            if is_last:
+                notes.remark(f"{place} is cut short")
+            elif not options.skip_bad_rows:
+                raise UnreadableLogError(place, problem, "leave it out with --skip-bad-rows")
 
 
 def _shown(line: bytes) -> str:
@@ -89,7 +93,7 @@ def whole(source: Source) -> Any:
     with source.open() as stream:
         try:
             return parse(stream.read().removeprefix(_BOM))
-        except (ValueError, EOFError, OSError):
+        except (ValueError, *BROKEN):
             return None
 
 
@@ -115,6 +119,6 @@ def first_object(source: Source) -> dict[str, Any]:
                     continue
                 if isinstance(value, dict):
                     return value
-        except (EOFError, OSError):
+        except BROKEN:
             pass
     return {}

@@ -44,30 +44,36 @@ class Native(OneByOne):
 
     def sniff(self, source: Source) -> bool:
         """Parquet whose metadata carry `m2po_lab.schema`."""
-        file = arrow.parquet(source)
-        return file is not None and SCHEMA_KEY in (file.schema_arrow.metadata or {})
+        schema = arrow.parquet_schema(source)
+        return schema is not None and SCHEMA_KEY in (schema.metadata or {})
 
     def read(
         self, sources: tuple[Source, ...], options: ReadOptions, notes: Notes
     ) -> Iterator[TokenBatch]:
         """Read one file."""
         (source,) = sources
-        file = arrow.parquet(source)
-        if file is None:
-            raise UnreadableLogError(source.address, "no complete Parquet file", "copy it again")
-        _check_version(source, file)
-        names = file.schema_arrow.names
-        columns = Columns(options.columns)
-        columns.demand(names, source.address)
-        canonical = columns.canonical(dict.fromkeys(names, True))
-        chosen = {"loss_mask" if role == "keep" else role: columns.used[role] for role in canonical}
-        found = source.step
-        notes.columns.update(columns.report())
-        for first_row, table in arrow.tables(file, options.batch_tokens):
-            batch = _batch(table, chosen, source, first_row, None if found is None else found[0])
-            if not batch.available_ratios():
-                notes.missing_flag = MISSING_FLAG
-            yield from arrow.split(batch, options.batch_tokens)
+        with arrow.parquet(source) as file:
+            if file is None:
+                raise UnreadableLogError(
+                    source.address, "no complete Parquet file", "copy it again"
+                )
+            _check_version(source, file)
+            chosen = _chosen(file.schema_arrow.names, source, options, notes)
+            step = None if source.step is None else source.step[0]
+            for first_row, table in arrow.tables(file, options.batch_tokens):
+                batch = _batch(table, chosen, source, first_row, step)
+                if not batch.available_ratios():
+                    notes.missing_flag = MISSING_FLAG
+                yield from arrow.split(batch, options.batch_tokens)
+
+
+def _chosen(names: list[str], source: Source, options: ReadOptions, notes: Notes) -> dict[str, str]:
+    """Native column -> column of the file, the user's choice above the names themselves."""
+    columns = Columns(options.columns)
+    columns.demand(names, source.address)
+    canonical = columns.canonical(dict.fromkeys(names, True))
+    notes.columns.update(columns.report())
+    return {"loss_mask" if role == "keep" else role: columns.used[role] for role in canonical}
 
 
 def _check_version(source: Source, file: pq.ParquetFile) -> None:

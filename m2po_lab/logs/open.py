@@ -13,6 +13,7 @@ from m2po_lab.logs.merging import coalesce
 from m2po_lab.logs.metrics import MetricSeries
 from m2po_lab.logs.reader import BATCH_TOKENS, Notes, ReadOptions
 from m2po_lab.logs.registry import by_name
+from m2po_lab.logs.source import Source
 
 
 @dataclass
@@ -152,6 +153,13 @@ def open_log(
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     options = ReadOptions(format, dict(columns or {}), skip_bad_rows, batch_tokens)
+    if not paths:
+        raise UnreadableLogError("log", "no path given", "name a file, directory, glob or address")
     shown = ", ".join(os.fspath(p) for p in paths)
-    units = [unit for p in paths for unit in units_of(os.fspath(p), find([p]), options)]
+    units: list[Unit] = []
+    seen: set[Source] = set()
+    for p in paths:
+        sources = [source for source in find(p) if source not in seen]
+        seen.update(sources)
+        units += units_of(os.fspath(p), sources, options) if sources else []
     return Log(units, options, shown)

@@ -1,17 +1,17 @@
 """One file of a log: where it lies, what its first bytes are, how to open it decompressed."""
 
-import gzip
 import io
 import re
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 import fsspec
-import pyarrow as pa
 
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+from m2po_lab.logs.inflate import inflated, is_compressed, read_up_to
+
 HEAD_BYTES = 65_536
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".zstd")
 
@@ -35,9 +35,9 @@ class Source:
     """
 
     path: str
-    address: str
+    address: str = field(compare=False)
     protocol: str = "file"
-    root: str = ""
+    root: str = field(default="", compare=False)
     storage: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -79,18 +79,20 @@ class Source:
 
     def open(self) -> IO[bytes]:
         """Open the content from its start, decompressed; seekable only if it was raw."""
-        if self._magic.startswith(GZIP):
-            return io.BufferedReader(gzip.GzipFile(fileobj=self._raw()), 1 << 20)
-        if self._magic.startswith(ZSTD):
-            stream = pa.CompressedInputStream(pa.PythonFile(self._raw(), mode="r"), "zstd")
-            return cast(IO[bytes], io.BufferedReader(_Raw(stream), 1 << 20))
-        return self._raw()
+        magic = self._magic  # before opening: some file systems share one position among openings
+        raw = self._raw()
+        return inflated(raw, magic) if is_compressed(magic) else raw
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the content is gzip or zstd."""
+        return is_compressed(self._magic)
 
     def open_seekable(self) -> IO[bytes]:
         """Open the content for random access; compressed content is held in memory."""
-        if self._magic.startswith((GZIP, ZSTD)):
+        if self.is_compressed:
             with self.open() as stream:
-                return io.BytesIO(stream.read())
+                return io.BytesIO(read_up_to(stream, sys.maxsize))
         return self._raw()
 
     @cached_property
@@ -113,42 +115,3 @@ class Source:
             if folder.isdecimal() and depth < inside:
                 return int(folder), f"directory {folder}"
         return None
-
-
-class _Raw(io.RawIOBase):
-    """A pyarrow stream as a Python raw stream, so that it can be buffered and read by lines."""
-
-    def __init__(self, stream: Any) -> None:
-        """Wrap the stream."""
-        self._stream = stream
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the stream goes."""
-        piece = self._stream.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        """Close the stream below too."""
-        self._stream.close()
-        super().close()
-
-
-def read_up_to(stream: IO[bytes], size: int) -> bytes:
-    """Read `size` bytes or as many as there are; a compressed stream cut short ends, not fails."""
-    pieces: list[bytes] = []
-    left = size
-    while left > 0:
-        try:
-            piece = stream.read(min(left, 8192))
-        except (EOFError, OSError):
-            break
-        if not piece:
-            break
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)

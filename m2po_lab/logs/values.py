@@ -64,7 +64,7 @@ def _scalar(item: Any) -> float:
     try:
         return float(item)
     except OverflowError:
-        return math.copysign(math.inf, item)
+        return math.inf if item > 0 else -math.inf
     except (TypeError, ValueError):
         return math.nan
 
