@@ -1,0 +1,1 @@
+"""Compiled kernels (numba), optional: `m2po_lab.core.kernels` is the only way in."""
