@@ -17,6 +17,8 @@ from m2po_lab.logs.rows import UNKNOWN, Rows
 
 CHUNK_TOKENS = 1 << 18
 
+TOKEN_FIELDS = ("row", "index", "position", "lag", "token_id")
+JOINED = (*TOKEN_FIELDS[1:], "key", "step", "mini_batch")
 FLOAT_COLUMNS = ("behavior_logp", "proximal_logp", "current_logp", "advantage", "entropy")
 
 
@@ -28,10 +30,12 @@ class Chunk:
         columns: float64 per token, among `FLOAT_COLUMNS`; NaN where a batch lacks the column.
         row: (N,) row in the chunk, ascending.
         index: (N,) position of the token in its row as logged.
-        position: (N,) position counted from the first token of the row's loss mask.
+        position: (N,) position counted from the first kept token of its row.
         lag: (N,) train_version - version, UNKNOWN where either is.
+        token_id: (N,) id of the token, -1 where unknown.
         n_rows: B, rows without a kept token included.
-        bucket: (B,) bootstrap bucket.
+        key: (B,) hash of the row's id.
+        row_id: (B,) ids, None where unknown.
         step: (B,) step, else train_version, else UNKNOWN.
         mini_batch: (B,) mini-batch within the step, else UNKNOWN.
     """
@@ -41,8 +45,10 @@ class Chunk:
     index: Ints
     position: Ints
     lag: Ints
+    token_id: Ints
     n_rows: int
-    bucket: Ints
+    key: Hashes
+    row_id: list[str | None]
     step: Ints
     mini_batch: Ints
 
@@ -50,6 +56,11 @@ class Chunk:
     def n(self) -> int:
         """How many kept tokens there are."""
         return int(self.row.size)
+
+    @property
+    def bucket(self) -> Ints:
+        """Bootstrap bucket of each row, (B,)."""
+        return bucket(self.key)
 
     def log_ratio(self, ratio: str) -> Floats | None:
         """Return d of every kept token, not finite where unknown; None without a column."""
@@ -59,9 +70,9 @@ class Chunk:
         with np.errstate(invalid="ignore"):
             return self.columns[top] - self.columns[bottom]
 
-    def where(self, keep: Bools) -> "Chunk":
-        """Return the chunk with some of its tokens; rows stay as they are."""
-        tokens = {name: getattr(self, name)[keep] for name in ("row", "index", "position", "lag")}
+    def where(self, keep: Bools | Ints) -> "Chunk":
+        """Return the chunk with some of its tokens (mask or index); rows stay as they are."""
+        tokens = {name: getattr(self, name)[keep] for name in TOKEN_FIELDS}
         columns = {name: values[keep] for name, values in self.columns.items()}
         return replace(self, columns=columns, **tokens)
 
@@ -76,42 +87,36 @@ def as_numpy(array: Any, dtype: Any = None) -> Array:
     return np.asarray(array, dtype=dtype)
 
 
-def chunk_of(batch: TokenBatch, loss_mask: Any | None = None) -> Chunk:
-    """Take the kept tokens out of a batch.
-
-    Args:
-        batch: tokens; `keep` may have been reduced by integrity checks.
-        loss_mask: `keep` before that, from whose first token positions are counted.
-    """
+def chunk_of(batch: TokenBatch) -> Chunk:
+    """Take the kept tokens out of a batch."""
     keep = as_numpy(batch.keep).reshape(-1)
-    mask = keep if loss_mask is None else as_numpy(loss_mask).reshape(-1)
-    rows, index = (as_numpy(a, np.int64).reshape(-1) for a in batch.row_and_position)
-    first = np.full(batch.n_rows, np.iinfo(np.int64).max)
-    np.minimum.at(first, rows[mask], index[mask])
     whole = bool(keep.all())
 
-    def kept(values: Array) -> Array:
-        return values if whole else values[keep]
+    def kept(values: Any, dtype: Any = None) -> Array:
+        flat = as_numpy(values, dtype).reshape(-1)
+        return flat if whole else flat[keep]
 
-    row, at = kept(rows), kept(index)
+    row, index = (kept(values, np.int64) for values in batch.row_and_position)
+    first = np.full(batch.n_rows, np.iinfo(np.int64).max)
+    np.minimum.at(first, row, index)
     columns = {
-        name: kept(as_numpy(getattr(batch, name), np.float64).reshape(-1))
+        name: kept(getattr(batch, name), np.float64)
         for name in FLOAT_COLUMNS
         if getattr(batch, name) is not None
     }
     facts: Rows = batch.rows if batch.rows is not None else Rows()
-    train = _per_row(facts.train_version, batch.n_rows)
-    step = _per_row(facts.step, batch.n_rows)
+    train, step = (_per_row(v, batch.n_rows) for v in (facts.train_version, facts.step))
+    unknown = np.full(row.shape, UNKNOWN)
     return Chunk(
         columns=columns,
         row=row,
-        index=at,
-        position=at - first[row],
-        lag=_lag(kept(as_numpy(batch.version).reshape(-1)), train[row])
-        if batch.version is not None
-        else np.full(row.shape, UNKNOWN),
+        index=index,
+        position=index - first[row],
+        lag=unknown if batch.version is None else _lag(kept(batch.version), train[row]),
+        token_id=np.full(row.shape, -1) if facts.token_ids is None else kept(facts.token_ids),
         n_rows=batch.n_rows,
-        bucket=bucket(row_hashes(facts, batch.n_rows, row, columns)),
+        key=row_hashes(facts, batch.n_rows, row, columns),
+        row_id=facts.row_id if facts.row_id is not None else [None] * batch.n_rows,
         step=np.where(step == UNKNOWN, train, step),
         mini_batch=_per_row(facts.mini_batch, batch.n_rows),
     )
@@ -167,8 +172,6 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
         },
         row=np.concatenate([c.row + start for c, start in zip(chunks, starts, strict=False)]),
         n_rows=int(starts[-1]),
-        **{
-            n: np.concatenate([getattr(c, n) for c in chunks])
-            for n in ("index", "position", "lag", "bucket", "step", "mini_batch")
-        },
+        row_id=[name for c in chunks for name in c.row_id],
+        **{n: np.concatenate([getattr(c, n) for c in chunks]) for n in JOINED},
     )

@@ -1,36 +1,44 @@
-"""Analysis: what one scan found, mergeable, and its report."""
+"""Analysis: what one scan found, mergeable; `report` turns it into the JSON report."""
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from m2po_lab.analysis.bins import PROBABILITY_EDGES, QUADRANTS, position_range
-from m2po_lab.analysis.cells import Cells
+from m2po_lab.analysis.facts import Facts
 from m2po_lab.analysis.finish import Stats, statistics
 from m2po_lab.analysis.options import Options
-from m2po_lab.analysis.tables import SETS, RatioTables
+from m2po_lab.analysis.sample import Sample
+from m2po_lab.analysis.tables import RatioTables
+from m2po_lab.analysis.worst import Worst
 from m2po_lab.core.batch import RATIOS
-from m2po_lab.core.sequence import KINDS
-
-SCHEMA = "m2po-lab/report/1"
+from m2po_lab.integrity import BatchIntegrity
 
 
 @dataclass(eq=False)
 class Analysis:
-    """Everything a scan keeps: integers, sums and histograms, whatever the size of the log.
+    """Everything a scan keeps: integers, sums, histograms and a bounded sample of tokens.
 
     Attributes:
         options: what was asked for.
-        ratios: ratio -> its tables, for every ratio of which a token was seen.
-        tokens: "logged", "kept" and the exclusions of the report.
-        rows: "read", "kept" and the exclusions of the report.
+        ratios: ratio -> its tables, for every ratio whose two columns the log has.
+        worst: ratio -> tokens with the largest |d|.
+        facts: rewards, lengths, groups, entropy and advantages by row and step.
+        sample: tokens for what-ifs that sums cannot answer.
+        integrity: what was met before a number was trusted.
+        tokens: "logged" and "kept" so far.
+        rows: "read" and "kept" so far; "bad", rows that could not be read.
         inputs: one entry a file or directory, as the report has them.
         partial: the log was not read to its end.
     """
 
     options: Options = field(default_factory=Options)
     ratios: dict[str, RatioTables] = field(default_factory=dict)
+    worst: dict[str, Worst] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    sample: Sample = field(default_factory=Sample)
+    integrity: BatchIntegrity = field(default_factory=BatchIntegrity)
     tokens: dict[str, int] = field(default_factory=lambda: {"logged": 0, "kept": 0})
-    rows: dict[str, int] = field(default_factory=lambda: {"read": 0, "kept": 0})
+    rows: dict[str, int] = field(default_factory=lambda: {"read": 0, "kept": 0, "bad": 0})
     inputs: list[dict[str, Any]] = field(default_factory=list)
     partial: bool = False
 
@@ -40,7 +48,7 @@ class Analysis:
         return next((name for name in RATIOS if name in self.ratios), None)
 
     def absorb(self, other: "Analysis") -> None:
-        """Add another analysis to this one, in place.
+        """Add another analysis to this one, in place; the other one stays as it is.
 
         Raises:
             ValueError: it was made with other options.
@@ -52,14 +60,22 @@ class Analysis:
             )
         for name, tables in other.ratios.items():
             self.ratios.setdefault(name, RatioTables()).absorb(tables)
+            self.worst.setdefault(name, Worst(self.options.worst)).absorb(other.worst[name])
+        self.facts.absorb(other.facts)
+        self.sample.absorb(other.sample)
+        self.integrity = self.integrity + other.integrity
         for mine, theirs in ((self.tokens, other.tokens), (self.rows, other.rows)):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
-        self.inputs = [*self.inputs, *other.inputs]
+        self.inputs = [*self.inputs, *copy.deepcopy(other.inputs)]
         self.partial = self.partial or other.partial
 
     def merge(self, other: "Analysis") -> "Analysis":
-        """Return the analysis of both logs; neither argument changes."""
+        """Return the analysis of both logs; neither argument changes.
+
+        Raises:
+            ValueError: they were made with different options.
+        """
         merged = Analysis(options=self.options)
         merged.absorb(self)
         merged.absorb(other)
@@ -75,50 +91,7 @@ class Analysis:
         return statistics(tables.set(which))[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain JSON values: no NaN, keys in a fixed order."""
-        return {
-            "schema": SCHEMA,
-            "partial": self.partial,
-            "inputs": self.inputs,
-            "tokens": self.tokens,
-            "rows": self.rows,
-            "primary": self.primary,
-            "ratios": {n: self.ratio_report(n) for n in RATIOS if n in self.ratios},
-        }
+        """Return the report without findings as plain JSON values: no NaN, keys in fixed order."""
+        from m2po_lab.analysis.report import report
 
-    def ratio_report(self, ratio: str) -> dict[str, Any]:
-        """Return one entry of "ratios"."""
-        tables = self.ratios[ratio]
-        cells = tables.cells
-        quadrants = None
-        if tables.knows_advantage:
-            found = statistics(cells["quadrant"].take(list(range(len(QUADRANTS)))))
-            quadrants = dict(zip(QUADRANTS, found, strict=True))
-        sequence = statistics(cells["sequence"].take(list(range(len(KINDS)))))
-        return {
-            **{name: self.statistics(ratio, name) for name in SETS},
-            "by_quadrant": quadrants,
-            "by_step": _table(cells["step"], lambda key: {"step": key}),
-            "by_lag": _table(cells["lag"], lambda key: {"lag": key}),
-            "by_position": _table(cells["position"], _position),
-            "by_probability": _table(cells["probability"], _probability),
-            "sequence": dict(zip(KINDS, sequence, strict=True)),
-        }
-
-
-def _position(key: int) -> dict[str, int]:
-    low, high = position_range(key)
-    return {"low": low, "high": high}
-
-
-def _probability(key: int) -> dict[str, float]:
-    return {"low": PROBABILITY_EDGES[key], "high": PROBABILITY_EDGES[key + 1]}
-
-
-def _table(cells: Cells, label: Any) -> list[Stats] | None:
-    """STATS of every cell, ascending by key, each with its label; None for an empty table."""
-    if not len(cells):
-        return None
-    keys = cells.sorted_keys()
-    found = statistics(cells.take(keys))
-    return [{**label(key), **stats} for key, stats in zip(keys, found, strict=True)]
+        return report(self)

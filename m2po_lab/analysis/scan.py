@@ -2,26 +2,29 @@
 
 from collections.abc import Iterable
 
-from m2po_lab.analysis.chunk import CHUNK_TOKENS, Chunk, as_numpy, chunk_of, concatenate
+from m2po_lab.analysis.chunk import CHUNK_TOKENS, Chunk, chunk_of, concatenate
 from m2po_lab.analysis.options import Options
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import RatioTables, add_chunk
+from m2po_lab.analysis.worst import Worst
 from m2po_lab.core.batch import RATIOS, TokenBatch
+from m2po_lab.integrity import BatchIntegrity, checked
 
 
 def scan(batches: Iterable[TokenBatch], options: Options | None = None) -> Analysis:
     """Analyze a stream of batches in one pass.
 
-    Memory does not depend on how many tokens there are. It grows with the number of distinct steps
-    and lags, by about 33 kB a cell and ratio.
+    What cannot be trusted is left out first (`m2po_lab.integrity`). Memory does not depend on how
+    many tokens there are. It grows with the distinct steps and lags, by about 33 kB a cell and
+    ratio, and with the rows that have an id, by 8 bytes each (to find duplicates).
 
     Args:
-        batches: whole rows each, in any order; a `Log` of `m2po_lab.logs.open_log` or any iterable.
+        batches: whole rows each; a `Log` of `m2po_lab.logs.open_log` or any iterable.
         options: what to compute.
     """
     scanner = Scanner(options or Options())
-    for batch in batches:
-        scanner.add(batch)
+    for clean, evidence in checked(batches):
+        scanner.add(clean, evidence)
     return scanner.finish()
 
 
@@ -33,15 +36,17 @@ class Scanner:
         self._waiting: list[Chunk] = []
         self._tokens = 0
 
-    def add(self, batch: TokenBatch) -> None:
-        """Add one batch of whole rows."""
-        clean = batch
-        chunk = chunk_of(clean, batch.keep)
-        counts, rows = self.analysis.tokens, self.analysis.rows
-        counts["logged"] += int(as_numpy(batch.keep).size)
-        counts["kept"] += chunk.n
-        rows["read"] += batch.n_rows
-        rows["kept"] += _distinct_sorted(chunk)
+    def add(self, clean: TokenBatch, evidence: BatchIntegrity) -> None:
+        """Add one batch of whole rows whose `keep` integrity has settled."""
+        analysis, chunk = self.analysis, chunk_of(clean)
+        analysis.integrity = analysis.integrity + evidence
+        for total, counts in (
+            (analysis.tokens, {"logged": evidence.tokens.logged, "kept": evidence.tokens.kept}),
+            (analysis.rows, {"read": evidence.rows.read, "kept": evidence.rows.kept}),
+        ):
+            for name, count in counts.items():
+                total[name] += count
+        analysis.facts.add(clean, chunk)
         self._waiting.append(chunk)
         self._tokens += chunk.n
         if self._tokens >= CHUNK_TOKENS:
@@ -53,21 +58,17 @@ class Scanner:
             return
         chunk = concatenate(self._waiting)
         self._waiting, self._tokens = [], 0
-        options = self.analysis.options
+        analysis = self.analysis
         for ratio in RATIOS:
             d = chunk.log_ratio(ratio)
             if d is not None:
-                tables = self.analysis.ratios.setdefault(ratio, RatioTables())
-                add_chunk(tables, chunk, d, options.by)
+                tables = analysis.ratios.setdefault(ratio, RatioTables())
+                add_chunk(tables, chunk, d, analysis.options.by)
+                analysis.worst.setdefault(ratio, Worst(analysis.options.worst)).add(chunk, d)
+        if analysis.ratios:
+            analysis.sample.add(chunk)
 
     def finish(self) -> Analysis:
         """Return the analysis of everything added."""
         self.flush()
         return self.analysis
-
-
-def _distinct_sorted(chunk: Chunk) -> int:
-    """How many rows have a kept token; rows ascend."""
-    if chunk.n == 0:
-        return 0
-    return 1 + int((chunk.row[1:] != chunk.row[:-1]).sum())

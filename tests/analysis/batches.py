@@ -18,9 +18,9 @@ def make_batch(
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, longest, rows)
     n = int(lengths.sum())
-    behavior = -rng.exponential(1.0, n)
-    proximal = behavior + rng.normal(0, scale / 4, n)
-    current = proximal + scale * rng.standard_t(3, n)
+    behavior = -0.001 - rng.exponential(1.0, n)
+    proximal = np.minimum(behavior + rng.normal(0, scale / 4, n), -1e-6)
+    current = np.minimum(proximal + scale * rng.standard_t(3, n), -1e-7)
     per_row = rng.choice([-1.0, 0.0, 0.5, 1.0], rows)
     train = rng.integers(5, 9, rows)
     return TokenBatch(

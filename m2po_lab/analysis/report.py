@@ -1,0 +1,81 @@
+"""Analysis -> the JSON report `m2po-lab/report/1`, without version and findings."""
+
+from collections.abc import Callable
+from typing import Any
+
+from m2po_lab.analysis import facts_report
+from m2po_lab.analysis.bins import PROBABILITY_EDGES, QUADRANTS, position_range
+from m2po_lab.analysis.cells import Cells
+from m2po_lab.analysis.finish import Stats, statistics
+from m2po_lab.analysis.result import Analysis
+from m2po_lab.analysis.tables import SETS, RatioTables
+from m2po_lab.core.batch import RATIOS
+from m2po_lab.core.sequence import KINDS
+
+SCHEMA = "m2po-lab/report/1"
+
+
+def report(analysis: Analysis) -> dict[str, Any]:
+    """Return plain JSON values: no NaN, keys in a fixed order, the same for the same log."""
+    facts, primary = analysis.facts, analysis.primary
+    return {
+        "schema": SCHEMA,
+        "partial": analysis.partial,
+        "inputs": analysis.inputs,
+        "tokens": analysis.integrity.tokens.to_dict(),
+        "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
+        "primary": primary,
+        "ratios": {n: ratio_report(analysis.ratios[n]) for n in RATIOS if n in analysis.ratios},
+        "objectives": {},
+        "overlap": None,
+        "sweeps": None,
+        "reach": None,
+        "attribution": None,
+        "reward": facts_report.reward_report(facts),
+        "lengths": facts_report.lengths_report(facts),
+        "groups": facts_report.groups_report(facts),
+        "entropy": facts_report.entropy_report(facts),
+        "signal": facts_report.signal_report(facts),
+        "worst": analysis.worst[primary].tokens if primary is not None else None,
+        "metrics": None,
+        "not_computable": [],
+    }
+
+
+def ratio_report(tables: RatioTables) -> dict[str, Any]:
+    """Return one entry of "ratios"."""
+    cells = tables.cells
+    knows = tables.knows_advantage
+    sets = {n: statistics(tables.set(n))[0] if n == "all" or knows else None for n in SETS}
+    quadrants = None
+    if knows:
+        found = statistics(cells["quadrant"].take(list(range(len(QUADRANTS)))))
+        quadrants = dict(zip(QUADRANTS, found, strict=True))
+    sequence = statistics(cells["sequence"].take(list(range(len(KINDS)))))
+    return {
+        **sets,
+        "by_quadrant": quadrants,
+        "by_step": _table(cells["step"], lambda key: {"step": key}),
+        "by_lag": _table(cells["lag"], lambda key: {"lag": key}),
+        "by_position": _table(cells["position"], _position),
+        "by_probability": _table(cells["probability"], _probability),
+        "sequence": dict(zip(KINDS, sequence, strict=True)),
+    }
+
+
+def _position(key: int) -> dict[str, int]:
+    low, high = position_range(key)
+    return {"low": low, "high": high}
+
+
+def _probability(key: int) -> dict[str, float]:
+    return {"low": PROBABILITY_EDGES[key], "high": PROBABILITY_EDGES[key + 1]}
+
+
+def _table(cells: Cells, label: Callable[[int], dict[str, Any]]) -> list[Stats] | None:
+    """STATS of every cell, ascending by key, each with its label; None for an empty table."""
+    if not len(cells):
+        return None
+    keys = cells.sorted_keys()
+    found = statistics(cells.take(keys))
+    return [{**label(key), **stats} for key, stats in zip(keys, found, strict=True)]

@@ -1,0 +1,77 @@
+"""The tokens with the largest |d|, one by one."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from m2po_lab.analysis.bins import Floats
+from m2po_lab.analysis.chunk import Chunk
+from m2po_lab.analysis.finish import finite
+from m2po_lab.core.batch import LOGP_FIELDS
+from m2po_lab.logs.rows import UNKNOWN
+
+Token = dict[str, Any]
+Rank = tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Worst:
+    """The `size` tokens with the largest |d| of one ratio.
+
+    Ties go by step, then by a hash of the row id, position and lag, so that neither the order of
+    rows nor the split into files decides. A token with d = 0 is never among them.
+
+    Attributes:
+        size: how many to keep.
+        ranked: (rank, token) pairs, largest first; the token is as the report has it.
+    """
+
+    size: int
+    ranked: list[tuple[Rank, Token]] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens, largest |d| first."""
+        return [token for _, token in self.ranked]
+
+    def absorb(self, other: "Worst") -> None:
+        """Keep the largest of both."""
+        both = [*self.ranked, *other.ranked]
+        self.ranked = sorted(both, key=lambda pair: pair[0])[: self.size]
+
+    def add(self, chunk: Chunk, d: Floats) -> None:
+        """Look through a chunk; d is not finite where it does not count."""
+        size = np.where(np.isfinite(d), np.abs(d), 0.0)
+        floor = -self.ranked[-1][0][0] if 0 < self.size <= len(self.ranked) else 0.0
+        if size.size > self.size > 0:
+            floor = max(floor, float(np.partition(size, -self.size)[-self.size]))
+        chosen = np.flatnonzero((size >= floor) & (size > 0))
+        row = chunk.row[chosen]
+        place = (chunk.step[row], chunk.key[row], chunk.index[chosen], chunk.lag[chosen])
+        rank = (-size[chosen], *place)
+        order = np.lexsort(rank[::-1])[: self.size]
+        ranks = list(zip(*(column[order].tolist() for column in rank), strict=True))
+        found = [_describe(chunk, i, float(d[i])) for i in chosen[order].tolist()]
+        self.absorb(Worst(self.size, list(zip(ranks, found, strict=True))))
+
+
+def _describe(chunk: Chunk, i: int, d: float) -> Token:
+    row = int(chunk.row[i])
+    columns = chunk.columns
+
+    def known(value: Any, unknown: int) -> int | None:
+        return None if int(value) == unknown else int(value)
+
+    token: Token = {
+        "row_id": chunk.row_id[row],
+        "step": known(chunk.step[row], UNKNOWN),
+        "lag": known(chunk.lag[i], UNKNOWN),
+        "position": int(chunk.index[i]),
+        "log_ratio": d,
+    }
+    for name in LOGP_FIELDS:
+        value = float(np.exp(min(columns[name][i], 0.0))) if name in columns else None
+        token[name.replace("logp", "probability")] = finite(value)
+    advantage = float(columns["advantage"][i]) if "advantage" in columns else None
+    return {**token, "advantage": finite(advantage), "token_id": known(chunk.token_id[i], -1)}
