@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from m2po_lab.core.batch import TokenBatch
-from m2po_lab.integrity import columns, edges, groups, pairs, steps, versions
+from m2po_lab.integrity import columns, edges, groups, pairs, shifts, steps, versions
 from m2po_lab.integrity.additive import Bools
 from m2po_lab.integrity.copies import tell_copies
 from m2po_lab.integrity.duplicates import Keys, duplicates
@@ -51,6 +51,7 @@ def check(
         edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
         versions=versions.versions(clean),
         groups=groups.groups(flat, ~repeated),
+        shifts={ratio: shifts.measure(clean, ratio) for ratio in clean.ratios()},
         pairs={ratio: pairs.measure(clean, ratio) for ratio in clean.ratios()},
         cells={ratio: steps.by_cell(clean, ratio) for ratio in clean.ratios()},
         halves={ratio: steps.halves(clean, ratio) for ratio in clean.ratios()},
@@ -63,7 +64,8 @@ def check(
 def checked(batches: Iterable[TokenBatch]) -> Iterator[tuple[TokenBatch, BatchIntegrity]]:
     """Check a stream of batches in the order of the log.
 
-    Finds duplicates across batches, and files that repeat another. The keys of all rows with ids are kept, 8 bytes a row.
+    Finds duplicates across batches, and files that repeat another. The keys of all rows with ids
+    are kept, 8 bytes a row.
     """
     seen = Keys()
     for batch, copies in tell_copies(batches):

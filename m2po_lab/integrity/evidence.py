@@ -9,6 +9,7 @@ from m2po_lab.integrity.edges import Edges
 from m2po_lab.integrity.faults import Faults
 from m2po_lab.integrity.groups import Groups
 from m2po_lab.integrity.pairs import Pair
+from m2po_lab.integrity.shifts import Shift, untrusted
 from m2po_lab.integrity.steps import Cell, Halves, Step
 from m2po_lab.integrity.versions import Versions
 
@@ -77,7 +78,7 @@ class BatchIntegrity(Additive):
         edges: first and last kept tokens.
         versions: lags and mixed rows.
         groups: group ids.
-        pairs, cells, halves: ratio -> evidence on its log-ratio.
+        shifts, pairs, cells, halves: ratio -> evidence on its log-ratio.
         steps: step -> time line.
         keys: identities of the rows, to recognise duplicates in other parts.
     """
@@ -93,8 +94,13 @@ class BatchIntegrity(Additive):
     edges: Edges | None = None
     versions: Versions | None = None
     groups: Groups | None = None
+    shifts: dict[str, Shift] = field(default_factory=dict)
     pairs: dict[str, Pair] = field(default_factory=dict)
     cells: dict[str, dict[Cell, Floats]] = field(default_factory=dict)
     halves: dict[str, Halves] = field(default_factory=dict)
     steps: dict[int, Step] = field(default_factory=dict)
     keys: Keys = field(default_factory=Keys)
+
+    def untrusted(self) -> dict[str, str]:
+        """Ratio -> what it needs to be computable; such a ratio has no statistics."""
+        return untrusted(self.shifts)

@@ -7,6 +7,7 @@ import numpy as np
 from m2po_lab.integrity.additive import Additive, Bools
 from m2po_lab.integrity.flat import Flat
 from m2po_lab.logs.hashing import bytes_hash, mix
+from m2po_lab.logs.rows import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,15 @@ class Groups(Additive):
 def groups(flat: Flat, rows: Bools) -> Groups | None:
     """Groups among the rows under `rows`; None without group ids.
 
-    Ids may start anew in every step (`group_index`), so the step is part of the key. One response
+    Ids may start anew in every step (`group_index`), so the step is part of the key; without
+    steps it is the file. One response
     scored by several trainer versions is one member.
     """
     ids = flat.rows.group_id
     if ids is None:
         return None
     step = flat.row_fact(flat.rows.step)
+    files = flat.rows.source or [""] * flat.n_rows
     step_key = mix(step.view(np.uint64))
     names, prompts = flat.rows.row_id, flat.rows.prompt_key
     table: dict[int, Group] = {}
@@ -70,6 +73,8 @@ def groups(flat: Flat, rows: Bools) -> Groups | None:
         member = bytes_hash((own if own is not None else flat.rows.place(row)).encode())
         prompt = 0 if prompts is None else int(prompts[row])
         key = bytes_hash(name.encode()) ^ int(step_key[row])
+        if step[row] == UNKNOWN:
+            key ^= bytes_hash(files[row].encode())
         one = Group(frozenset({member}), frozenset({prompt} if prompt else ()), name)
         table[key] = table[key] + one if key in table else one
     return Groups(counted, table)

@@ -1,6 +1,7 @@
-"""Two log-prob columns against each other: aligned, equal, on one scale?
+"""Two log-prob columns against each other: equal, on one scale, where is the mass of d^2?
 
-All sums are over kept tokens of one ratio; d is its log-ratio, x its denominator's log-prob.
+All counts and sums are over kept tokens of one ratio. Tokens are split by lag into two strata: 0,
+the version that sampled them is the trainer's (only engines differ); 1, any other or unknown lag.
 """
 
 from dataclasses import dataclass
@@ -11,23 +12,21 @@ from m2po_lab.core.batch import RATIOS
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
 from m2po_lab.integrity.flat import Flat
 
-SHIFTS = (-1, 0, 1)
-FLOOR = -20.0
-"""Log-probs below this count as this in correlations, so that one token cannot decide them."""
-VOTING_TOKENS = 16
-"""Rows with fewer pairs have no say in which shift fits."""
-VOTE_BEST, VOTE_ZERO = 0.9, 0.5
-"""A row votes for a shift if it correlates above the first there and below the second unshifted."""
-MAGNITUDES = 2.0 ** np.arange(-14, 6)
-"""Bin edges of |d|, half-open from below, octaves from 6e-5 to 32 nats."""
+MAGNITUDES = 2.0 ** (np.arange(-24 * 4, 6 * 4) / 4)
+"""Bin edges of |d|, quarter octaves from 6e-8 to 54 nats; bin 0 is below the first."""
 LEVELS = -np.array(
     [0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 20.0]
 )
-"""Bin edges of the denominator's log-prob for the slope, from 0 down."""
-STEPS = np.arange(-4.0, 4.0001, 0.04)
-"""Bin edges of d for its median in each bin of `LEVELS`."""
+"""Bin edges of the denominator's log-prob, from 0 down; the last bin is open."""
+STEPS = np.linspace(-4.0, 4.0, 201)
+"""Bin edges of d for its quantiles in each bin of `LEVELS`, both ends open."""
 CERTAIN, SURPRISED = float(np.log(0.5)), -2.0
 """A token of at least probability .5 that is scored more than 2 nats lower."""
+TAIL = 0.5
+"""Beyond this |d| a token is in a tail: its ratio is off by a factor of 1.6."""
+PRODUCT = 8.0
+"""A row whose d add up to more than this, either way, has a product ratio beyond any use (3000)."""
+QUADRANTS = ("A>0,r>1", "A>0,r<=1", "A<0,r<1", "A<0,r>=1", "A=0")
 
 
 @dataclass(frozen=True)
@@ -35,134 +34,101 @@ class Pair(Additive):
     """What one ratio's columns add up to.
 
     Args:
-        shift: (3, 6) n, sum a, sum b, sum aa, sum bb, sum ab of numerator at t and denominator at
-            t + s, for s in `SHIFTS`.
-        votes: (4,) rows that fit best at each shift, and rows with enough tokens to vote.
+        n: (2,) kept tokens by stratum.
+        excess: (2,) sum of e^d - 1 by stratum, d capped at 20.
         nonzero: tokens on which the two log-probs are not both exactly 0.
         equal: those of them on which they are the same to the last bit.
-        histogram: (2, 2, len(MAGNITUDES) + 1) counts by lag (0 known to be lag 0; 1 the rest), by
-            side (0 for d <= 0; 1 for d > 0), by magnitude; the first bin is below the first edge.
+        histogram: (2, 2, len(MAGNITUDES) + 1) counts by stratum, side (0: d <= 0; 1: d > 0) and
+            |d|.
         squares: same shape, sum of d^2.
-        levels: (len(LEVELS), len(STEPS) + 1) counts by denominator log-prob and d.
-        certain: (2, 3) by lag as above: tokens with denominator probability >= .5, those of them
-            scored more than 2 nats lower, rows with such a token.
-        excess: (2, 2) by lag: tokens, sum of e^d - 1 with d capped at 20.
+        tail_rows: (2,) rows with a token of d < -TAIL, of d > TAIL.
+        levels: (2, len(LEVELS), len(STEPS) + 1) counts by stratum, denominator log-prob and d.
+        certain: (2, 3) by stratum: tokens of denominator probability >= .5; those scored more than
+            2 nats lower; rows with one of those.
+        quadrants: (5, 4) by `QUADRANTS`: tokens, sum d^2, tokens with |d| > TAIL, rows with one.
+        products: (3,) rows, rows with sum d > PRODUCT, rows with sum d < -PRODUCT.
     """
 
-    shift: Floats
-    votes: Ints
+    n: Ints
+    excess: Floats
     nonzero: int
     equal: int
     histogram: Ints
     squares: Floats
+    tail_rows: Ints
     levels: Ints
     certain: Ints
-    excess: Floats
+    quadrants: Floats
+    products: Ints
 
 
 def measure(flat: Flat, ratio: str) -> Pair:
-    """Add up one ratio of a batch."""
-    top, bottom = (flat.logp[name] for name in RATIOS[ratio])
+    """Add one ratio of a batch up."""
     index = np.flatnonzero(flat.keep)
-    a, b, d = top[index], bottom[index], flat.log_ratio(ratio)[index]
-    fresh = flat.lag[index] == 0
-    stratum = np.where(fresh, 0, 1)
+    a, b = (flat.logp[name][index] for name in RATIOS[ratio])
+    d, row = flat.log_ratio(ratio)[index], flat.row[index]
+    stratum = np.where(flat.lag[index] == 0, 0, 1)
     both_zero = (a == 0.0) & (b == 0.0)
-    shift, votes = _shifts(flat, top, bottom)
     histogram, squares = _histogram(d, stratum)
+    advantage = None if flat.advantage is None else flat.advantage[index]
     return Pair(
-        shift=shift,
-        votes=votes,
+        n=np.bincount(stratum, minlength=2),
+        excess=_sums(stratum, np.expm1(np.minimum(d, 20.0)), 2),
         nonzero=int((~both_zero).sum()),
         equal=int(((a == b) & ~both_zero).sum()),
         histogram=histogram,
         squares=squares,
-        levels=_levels(b, d),
-        certain=_certain(b, d, stratum, flat.row[index]),
-        excess=np.stack(
-            [
-                np.bincount(stratum, minlength=2).astype(np.float64),
-                np.bincount(stratum, weights=np.expm1(np.minimum(d, 20.0)), minlength=2),
-            ],
-            axis=1,
-        ),
+        tail_rows=np.array([_rows(row, d < -TAIL), _rows(row, d > TAIL)]),
+        levels=_levels(b, d, stratum),
+        certain=_certain(b, d, stratum, row),
+        quadrants=_quadrants(d, advantage, row),
+        products=_products(flat, ratio),
     )
 
 
-def _shifts(flat: Flat, top: Floats, bottom: Floats) -> tuple[Floats, Ints]:
-    """Correlation sums at every shift, and the votes of the rows."""
-    n = flat.keep.shape[0]
-    a = np.where(flat.keep, np.maximum(top, FLOOR), 0.0)
-    b = np.where(flat.keep, np.maximum(bottom, FLOOR), 0.0)
-    sums, per_row = [], []
-    for s in SHIFTS:
-        here = slice(max(0, -s), n - max(0, s))
-        there = slice(max(0, s), n - max(0, -s))
-        pair = flat.keep[here] & flat.keep[there] & (flat.row[here] == flat.row[there])
-        x, y = np.where(pair, a[here], 0.0), np.where(pair, b[there], 0.0)
-        row = flat.row[here]
-        terms = (pair, x, y, x * x, y * y, x * y)
-        by_row = np.stack([_row_sums(row, t, flat.n_rows) for t in terms])
-        sums.append(by_row.sum(axis=1))
-        per_row.append(by_row)
-    voting = np.min([by_row[0] for by_row in per_row], axis=0) >= VOTING_TOKENS
-    r = np.stack([correlation(by_row) for by_row in per_row])[:, voting]
-    best = np.argmax(np.where(np.isnan(r), -2.0, r), axis=0) if voting.any() else np.zeros(0, int)
-    shifted = (np.nanmax(r, axis=0, initial=-2.0) > VOTE_BEST) & (r[1] < VOTE_ZERO)
-    votes = np.array(
-        [
-            int((shifted & (best == 0)).sum()),
-            int((best == 1).sum()),
-            int((shifted & (best == 2)).sum()),
-            int(voting.sum()),
-        ]
-    )
-    return np.stack(sums), votes
+def _sums(cell: Ints, values: Floats | Bools, cells: int) -> Floats:
+    return np.bincount(cell, weights=values, minlength=cells).astype(np.float64, copy=False)
 
 
-def _row_sums(row: Ints, values: Floats | Bools, rows: int) -> Floats:
-    return np.bincount(row, weights=values, minlength=rows).astype(np.float64, copy=False)
-
-
-def correlation(sums: Floats) -> Floats:
-    """Pearson's r of (n, sum a, sum b, sum aa, sum bb, sum ab); NaN where one side is constant."""
-    n, a, b, aa, bb, ab = sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        covariance = ab - a * b / n
-        spread = (aa - a * a / n) * (bb - b * b / n)
-        tiny = 1e-12 * aa * bb
-        return np.asarray(
-            np.where(spread > tiny, covariance / np.sqrt(np.maximum(spread, 0)), np.nan)
-        )
+def _rows(row: Ints, hit: Bools) -> int:
+    return int(np.unique(row[hit]).size)
 
 
 def _histogram(d: Floats, stratum: Ints) -> tuple[Ints, Floats]:
     bins = len(MAGNITUDES) + 1
     cell = (stratum * 2 + (d > 0)) * bins + np.searchsorted(MAGNITUDES, np.abs(d), side="right")
-    counts = np.bincount(cell, minlength=4 * bins).reshape(2, 2, bins)
-    squares = np.bincount(cell, weights=d * d, minlength=4 * bins).reshape(2, 2, bins)
-    return counts.astype(np.int64), squares.astype(np.float64)
+    counts = np.bincount(cell, minlength=4 * bins)
+    return counts.reshape(2, 2, bins), _sums(cell, d * d, 4 * bins).reshape(2, 2, bins)
 
 
-def _levels(b: Floats, d: Floats) -> Ints:
+def _levels(b: Floats, d: Floats, stratum: Ints) -> Ints:
     level = np.clip(np.searchsorted(-LEVELS, -b, side="right") - 1, 0, len(LEVELS) - 1)
-    step = np.clip(np.floor((d - STEPS[0]) / (STEPS[1] - STEPS[0])) + 1, 0, len(STEPS)).astype(
-        np.int64
-    )
-    width = len(STEPS) + 1
-    return np.bincount(level * width + step, minlength=len(LEVELS) * width).reshape(-1, width)
+    cell = (stratum * len(LEVELS) + level) * (len(STEPS) + 1)
+    cell += np.searchsorted(STEPS, d, side="right")
+    shape = (2, len(LEVELS), len(STEPS) + 1)
+    return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
 
 
 def _certain(b: Floats, d: Floats, stratum: Ints, row: Ints) -> Ints:
-    likely: Bools = b >= CERTAIN
-    surprised = likely & (d < SURPRISED)
+    likely = [(b >= CERTAIN) & (stratum == s) for s in (0, 1)]
+    wrong = [hit & (d < SURPRISED) for hit in likely]
+    return np.array([[a.sum(), w.sum(), _rows(row, w)] for a, w in zip(likely, wrong, strict=True)])
+
+
+def _quadrants(d: Floats, advantage: Floats | None, row: Ints) -> Floats:
+    """Tokens whose advantage is unknown are in no quadrant."""
+    if advantage is None:
+        return np.zeros((5, 4))
+    up, down, even = advantage > 0, advantage < 0, advantage == 0
+    tail = np.abs(d) > TAIL
+    hits = (up & (d > 0), up & (d <= 0), down & (d < 0), down & (d >= 0), even)
     return np.array(
-        [
-            [
-                int((likely & (stratum == s)).sum()),
-                int((surprised & (stratum == s)).sum()),
-                int(np.unique(row[surprised & (stratum == s)]).size),
-            ]
-            for s in (0, 1)
-        ]
+        [[h.sum(), (d[h] ** 2).sum(), (h & tail).sum(), _rows(row, h & tail)] for h in hits],
+        dtype=np.float64,
     )
+
+
+def _products(flat: Flat, ratio: str) -> Ints:
+    total = flat.per_row(flat.log_ratio(ratio))
+    rows = flat.per_row(flat.keep) > 0
+    return np.array([rows.sum(), (total > PRODUCT).sum(), (total < -PRODUCT).sum()])
