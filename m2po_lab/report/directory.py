@@ -1,39 +1,42 @@
-"""A directory with the whole report: JSON for programs, text for people."""
+"""A directory with the whole report: JSON for programs, text and a page for people, figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from m2po_lab.report.document import dumps, write_text
+from m2po_lab.report.document import dumps, write_bytes, write_text
+from m2po_lab.report.page import page
+from m2po_lab.report.plots import draw
 from m2po_lab.report.terminal import DEFAULT_BY, render
 
+PAGE = "report.html"
 
-def write_report(
-    report: dict[str, Any],
-    out: Path,
-    *,
-    budget: float | None = None,
-    by: Sequence[str] = DEFAULT_BY,
-) -> tuple[Path, ...]:
-    """Write `report.json` and `report.txt`, each whole or not at all; other files are left alone.
+
+def write_report(report: dict[str, Any], out: Path, by: Sequence[str] = DEFAULT_BY) -> Path:
+    """Write report.html, report.json, report.txt and the figures with their data.
+
+    Each file is written whole or not at all, the page last; other files in the directory are left
+    alone.
 
     Args:
         report: what `Analysis.to_dict()` gives.
         out: directory; it is made if it does not exist.
-        budget: M2PO's budget, to name it in the text.
         by: breakdowns to show in the text.
 
     Returns:
-        The files written.
+        The page.
 
     Raises:
         OSError: the directory cannot be made or written.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "report.json": dumps(report),
-        "report.txt": render(report, by=tuple(dict.fromkeys((*by, "quadrant"))), budget=budget),
-    }
-    for name, text in texts.items():
-        write_text(out / name, text)
-    return tuple(out / name for name in texts)
+    folder = out / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = draw(report)
+    for item in drawn:
+        write_bytes(folder / f"{item.figure.name}.png", item.png)
+        write_text(folder / f"{item.figure.name}.csv", item.csv)
+        write_text(folder / f"{item.figure.name}.json", item.json)
+    write_text(out / "report.json", dumps(report))
+    write_text(out / "report.txt", render(report, by=by))
+    write_text(out / PAGE, page(report, drawn))
+    return out / PAGE

@@ -3,71 +3,53 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from m2po_lab.report import tables
 from m2po_lab.report.format import count, number
-from m2po_lab.report.grid import fit
+from m2po_lab.report.items import Grid, Item, Plot, Report, Words
 from m2po_lab.report.vocabulary import SUBSETS, Stats
 
 
-def how_far(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator[RenderableType]:
+def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
     """Lay out the primary ratio in full, its breakdowns, then the other ratios in brief."""
     primary = report["primary"]
     if primary is None:
-        yield Text("Not computable: it needs two log-prob columns of the same tokens.")
+        yield Words("Not computable: it needs two log-prob columns of the same tokens.")
         yield from _text_only(report)
         return
     top, bottom = primary.split("/")
-    yield Text.assemble(
-        (f"{primary}", "bold"),
-        f", per token over the loss mask; d = log({top} / {bottom}) in nats, r = e^d, "
-        "d = 0 on policy. "
-        "active: A>0 with r>1 or A<0 with r<1, where a trust region acts. "
-        "row prod, row geo: one value a response, the sum or the mean of its d.",
+    yield Words(
+        f"d = log({top} / {bottom}) in nats, r = e^d, d = 0 on policy. active: A>0 with r>1 or "
+        "A<0 with r<1, where a trust region acts. row prod, row geo: one value a response, the "
+        "sum or the mean of its d.",
+        tone="aside",
     )
     ratio = report["ratios"][primary]
-    yield fit(tables.ratio_table(ratio), width)
+    yield Grid(tables.ratio_table(ratio), f"{primary}, per token over the loss mask")
     if ratio["active"] is None:
-        yield Text("active and A != 0: not computable, needs advantages.", style="dim")
-    yield from _breakdowns(ratio, by, primary, width)
-    others = [name for name in report["ratios"] if name != primary]
-    if others:
-        yield Text()
-        yield Text("The other ratios (per token)", style="bold")
-        lines = [
-            (f"{name} {head}", stats)
-            for name in others
-            for field, head in SUBSETS
-            if (stats := report["ratios"][name][field]) is not None
-        ]
-        yield fit(tables.breakdown("", lines), width)
+        yield Words("active and A != 0: not computable, needs advantages.", tone="aside")
+    yield Plot("log_ratio")
+    yield Plot("probabilities")
+    for kind in by:
+        yield from _breakdown(ratio, kind, primary)
+        yield Plot(f"by_{kind}")
+    yield from _others(report)
     yield from _attribution(report["attribution"])
 
 
-def _breakdowns(
-    ratio: dict[str, Any], by: Sequence[str], name: str, width: int
-) -> Iterator[RenderableType]:
-    for kind in by:
-        if kind == "quadrant":
-            if ratio["by_quadrant"] is not None:
-                yield Text()
-                yield Text(f"By quadrant ({name}, tokens)", style="bold")
-                yield fit(tables.quadrant_table(ratio["by_quadrant"]), width)
-            continue
-        lines = ratio[f"by_{kind}"]
-        if not lines:
-            continue
-        shown = tables.thinned(lines)
-        part = f"; {len(shown)} of {len(lines)} lines, the largest M2 among them"
-        yield Text()
-        yield Text(
-            f"By {kind} ({name}, all counted tokens{part if len(shown) < len(lines) else ''})",
-            style="bold",
-        )
-        labelled = [(label(kind, line), line) for line in shown]
-        yield fit(tables.breakdown(kind, labelled), width)
+def _breakdown(ratio: dict[str, Any], kind: str, name: str) -> Iterator[Item]:
+    found = ratio[f"by_{kind}"]
+    if not found:
+        return
+    if kind == "quadrant":
+        yield Grid(tables.quadrant_table(found), f"By quadrant ({name}, tokens)")
+        return
+    shown = tables.thinned(found)
+    part = f"; {len(shown)} of {len(found)} lines, the largest M2 among them"
+    note = part if len(shown) < len(found) else ""
+    yield Grid(
+        tables.breakdown(kind, [(label(kind, line), line) for line in shown]),
+        f"By {kind} ({name}, all counted tokens{note})",
+    )
 
 
 def label(kind: str, line: Stats) -> str:
@@ -80,23 +62,34 @@ def label(kind: str, line: Stats) -> str:
     return f"{number(low, 3)} to {number(high, 3)}"
 
 
-def _attribution(attribution: dict[str, Any] | None) -> Iterator[RenderableType]:
+def _others(report: Report) -> Iterator[Item]:
+    others = [name for name in report["ratios"] if name != report["primary"]]
+    lines = [
+        (f"{name} {head}", stats)
+        for name in others
+        for field, head in SUBSETS
+        if (stats := report["ratios"][name][field]) is not None
+    ]
+    if lines:
+        yield Grid(tables.breakdown("", lines), "The other ratios (per token)")
+
+
+def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
     if attribution is None:
         return
     if not attribution["separable"]:
-        text = "Staleness and engine mismatch cannot be told apart here: no version column."
-    else:
-        parts = (
-            ("at lag 0", attribution["floor_lag0"]),
-            ("added by staleness", attribution["staleness"]),
-            ("inside the step", attribution["in_step"]),
-        )
-        text = "Where M2 comes from: " + ", ".join(f"{w} {number(v)}" for w, v in parts) + "."
-    yield Text()
-    yield Text(text)
+        yield Words("staleness and engine mismatch cannot be told apart.", lead="No versions: ")
+        return
+    parts = (
+        ("at lag 0", attribution["floor_lag0"]),
+        ("added by staleness", attribution["staleness"]),
+        ("inside the step", attribution["in_step"]),
+    )
+    text = ", ".join(f"{words} {number(value)}" for words, value in parts)
+    yield Words(f"{text}.", lead="Where M2 comes from: ")
 
 
-def _text_only(report: dict[str, Any]) -> Iterator[RenderableType]:
+def _text_only(report: Report) -> Iterator[Item]:
     """What a log without log-probs still tells."""
     for name in ("reward", "lengths"):
         facts = report[name]
@@ -106,4 +99,4 @@ def _text_only(report: dict[str, Any]) -> Iterator[RenderableType]:
                 f"{k} {count(v) if isinstance(v, int) else number(v)}" for k, v in known.items()
             )
             if shown:
-                yield Text(f"{name}: {shown}")
+                yield Words(shown, lead=f"{name}: ")

@@ -1,16 +1,12 @@
 """The last question of the report: what to look at, most severe first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
 from m2po_lab.report.format import evidence, plain
+from m2po_lab.report.items import Item, Judgement, Report, Words
 from m2po_lab.report.vocabulary import SEVERITIES
 
-STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -19,36 +15,23 @@ def by_severity(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(findings, key=lambda f: SEVERITIES.index(f["severity"]))
 
 
-def finding_lines(findings: list[dict[str, Any]]) -> Iterator[RenderableType]:
-    """Write each finding: severity, id and title; what was seen; the evidence; what to do."""
-    if not findings:
-        yield Text("Nothing: no finding fired.")
-    for index, finding in enumerate(by_severity(findings)):
-        if index:
-            yield Text()
-        severity = finding["severity"]
-        body: list[RenderableType] = [
-            Text(plain(finding["message"])),
-            Text(f"seen: {evidence(finding['evidence'])}", style="dim"),
-        ]
-        if finding["advice"]:
-            body.append(Text(f"do: {plain(finding['advice'])}"))
-        yield Group(
-            Text.assemble(
-                (severity, STYLES[severity]),
-                f"  {finding['id']}: ",
-                (plain(finding["title"]), "bold"),
-            ),
-            Padding(Group(*body), (0, 0, 0, 2)),
+def what_to_look_at(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
+    """Give each finding: severity, id and title; what was seen; the evidence; what to do."""
+    if not report["findings"]:
+        yield Words("Nothing: no finding fired.")
+    for finding in by_severity(report["findings"]):
+        yield Judgement(
+            severity=finding["severity"],
+            id=finding["id"],
+            title=plain(finding["title"]),
+            message=plain(finding["message"]),
+            seen=evidence(finding["evidence"]),
+            advice=plain(finding["advice"]),
+            source=plain(finding["source"] or ""),
         )
 
 
-def verdict(findings: list[dict[str, Any]]) -> Text:
-    """Count the findings in one line and say how to read more about one."""
+def counted(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Severity and how many, in words: ("error", "2 errors")."""
     counts = {s: sum(f["severity"] == s for f in findings) for s in SEVERITIES}
-    parts = [f"{n} {NOUNS[s]}{'' if n == 1 else 's'}" for s, n in counts.items()]
-    line = Text.assemble((", ".join(parts) + ".", "bold"))
-    if findings:
-        first = by_severity(findings)[0]["id"]
-        line.append(f" More on one of them: m2po-lab analyze --explain {first}")
-    return line
+    return [(s, f"{n} {NOUNS[s]}{'' if n == 1 else 's'}") for s, n in counts.items()]

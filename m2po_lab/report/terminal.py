@@ -1,27 +1,25 @@
-"""The report as text for a terminal of at most 100 columns.
-
-It answers in this order: what was read, can it be trusted, how far off-policy and where, what each
-trust region would do to these tokens, what to look at. It reads the report dictionary only.
-"""
+"""The report as text for a terminal of at most 100 columns; it reads the report dictionary only."""
 
 import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from m2po_lab.report import drift, sources, whatif
-from m2po_lab.report.findings import finding_lines, verdict
+from m2po_lab.report.findings import by_severity, counted
 from m2po_lab.report.grid import fit
+from m2po_lab.report.items import Grid, Item, Judgement, Plot, Words
+from m2po_lab.report.outline import SECTIONS
 
 WIDEST = 100
 NARROWEST = 60
 INDENT = 2
 BREAKDOWNS = ("lag", "step", "quadrant", "position", "probability")
 DEFAULT_BY = ("step", "lag", "quadrant")
+STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan", "aside": "dim"}
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _LINE_END = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
@@ -33,7 +31,6 @@ def render(
     width: int = WIDEST,
     color: bool = False,
     by: Sequence[str] = DEFAULT_BY,
-    budget: float | None = None,
 ) -> str:
     """Write a report as text.
 
@@ -42,7 +39,6 @@ def render(
         width: columns to fill, held between 60 and 100.
         color: whether to use ANSI styles.
         by: which breakdowns to show, out of BREAKDOWNS.
-        budget: M2PO's budget the report was made with, to name it.
     """
     console = Console(
         file=io.StringIO(),
@@ -56,61 +52,61 @@ def render(
         legacy_windows=False,
     )
     with console.capture() as capture:
-        for item in _document(report, console.width - INDENT, by, budget):
-            console.print(item)
+        for renderable in _document(report, console.width - INDENT, by):
+            console.print(renderable)
     return _LINE_END.sub(lambda end: "".join(_STYLE.findall(end[0])), capture.get())
 
 
-def _document(
-    report: dict[str, Any], width: int, by: Sequence[str], budget: float | None
-) -> Iterator[RenderableType]:
+def _document(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator[RenderableType]:
     yield Text.assemble(("M2PO Lab", "bold"), f" {report['version']}")
     if report["partial"]:
         yield Text(
             "PARTIAL: reading stopped early; this covers what was read.", style="bold yellow"
         )
-    sections = (
-        ("What was read", sources.what_was_read(report)),
-        ("Can it be trusted", sources.can_it_be_trusted(report)),
-        ("How far off-policy, and where", drift.how_far(report, width, by)),
-        ("What each trust region would do to these tokens", _trust_regions(report, width, budget)),
-        ("What to look at", finding_lines(report["findings"])),
-    )
-    for title, items in sections:
+    for section in SECTIONS:
         yield Text()
-        yield Text(title, style="bold underline")
-        for item in items:
-            yield Padding(item, (0, 0, 0, INDENT))
+        yield Text(section.title, style="bold underline")
+        before: Item | None = None
+        for item in section.items(report, by):
+            for renderable in _shown(item, before, width):
+                yield Padding(renderable, (0, 0, 0, INDENT))
+            before = before if isinstance(item, Plot) else item
     yield Text()
-    yield verdict(report["findings"])
+    yield _last_line(report["findings"])
 
 
-def _trust_regions(
-    report: dict[str, Any], width: int, budget: float | None
-) -> Iterator[RenderableType]:
-    objectives = report["objectives"]
-    if not whatif.chosen(objectives or {}):
-        yield Text(
-            "Not computable: it needs two log-prob columns (and advantages for most of them)."
-        )
+def _shown(item: Item, before: Item | None, width: int) -> Iterator[RenderableType]:
+    """Render one item; tables and findings stand apart from what is before them."""
+    if isinstance(item, Plot):
         return
-    yield Text(
-        "Shares of the counted tokens. A clip drops tokens one by one; M2PO masks the largest |d| "
-        "among active tokens until their M2 is within the budget. w is the weight of A in the "
-        "gradient; mass kept is the share of sum |A| that still has one.",
-        style="dim",
+    if isinstance(before, Grid) or (before is not None and isinstance(item, Grid | Judgement)):
+        yield Text()
+    if isinstance(item, Words):
+        tone = STYLES.get(item.tone, "")
+        text = (item.text, tone if item.tone == "aside" else "")
+        yield Text.assemble((item.lead, tone or "bold"), text)
+    elif isinstance(item, Grid):
+        if item.caption:
+            yield Text(item.caption, style="bold")
+        yield fit(item.columns, width)
+    elif isinstance(item, Judgement):
+        yield _judgement(item)
+
+
+def _judgement(item: Judgement) -> RenderableType:
+    body: list[RenderableType] = [Text(item.message), Text(f"seen: {item.seen}", style="dim")]
+    if item.advice:
+        body.append(Text(f"do: {item.advice}"))
+    head = Text.assemble(
+        (item.severity, STYLES[item.severity]), f"  {item.id}: ", (item.title, "bold")
     )
-    yield fit(whatif.objective_table(objectives), width)
-    if objectives.get("m2po"):
-        yield Text()
-        yield Text(whatif.m2po_sentence(objectives["m2po"], budget))
-    sweeps = report["sweeps"] or {}
-    for kind in ("clip", "budget"):
-        if sweeps.get(kind):
-            yield Text()
-            yield fit(whatif.sweep_table(sweeps, kind), width)
-    if report["reach"]:
-        yield Text()
-        yield Text("How stale could the data get", style="bold")
-        for line in whatif.reach_lines(report["reach"]):
-            yield Text(line)
+    return Group(head, Padding(Group(*body), (0, 0, 0, INDENT)))
+
+
+def _last_line(findings: list[dict[str, Any]]) -> Text:
+    """Count the findings in one line and say how to read more about one."""
+    line = Text.assemble((", ".join(text for _, text in counted(findings)) + ".", "bold"))
+    if findings:
+        first = by_severity(findings)[0]["id"]
+        line.append(f" More on one of them: m2po-lab analyze --explain {first}")
+    return line

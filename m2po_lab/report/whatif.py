@@ -1,10 +1,11 @@
 """What each trust region would do to these tokens, as tables and sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from m2po_lab.report.format import count, number, percent
 from m2po_lab.report.grid import Column
+from m2po_lab.report.items import Grid, Item, Plot, Report, Words
 
 MOST_OBJECTIVES = 12
 """Objectives shown; the JSON holds every one that can be computed."""
@@ -28,6 +29,37 @@ _SWEEPS = {
 
 FIRST = ("ppo", "dapo", "dual_clip", "m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
 """Shown before the others: the clips, then M2PO and the variants of it that are in use."""
+
+
+def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
+    """Compare the objectives, then show the sweeps and how stale the data could get."""
+    objectives = report["objectives"] or {}
+    if not chosen(objectives):
+        yield Words("Not computable: it needs two log-prob columns and, mostly, advantages.")
+        return
+    yield Words(
+        "A clip drops tokens one by one; M2PO masks the largest |d| among active tokens until "
+        "their M2 is within the budget. w is the weight of A in the gradient; mass kept is the "
+        "share of sum |A| that still has one.",
+        tone="aside",
+    )
+    yield Grid(objective_table(objectives), "Shares of the counted tokens")
+    if objectives.get("m2po"):
+        yield Words(m2po_sentence(objectives["m2po"], budget_of(report)))
+    for kind in _SWEEPS:
+        if (report["sweeps"] or {}).get(kind):
+            yield Grid(sweep_table(report["sweeps"], kind))
+            yield Plot(f"{kind}_sweep")
+    if report["reach"]:
+        yield Words("", lead="How stale could the data get")
+        for text in reach_lines(report["reach"]):
+            yield Words(text)
+
+
+def budget_of(report: Report) -> float | None:
+    """The budget M2PO was given, if the report says so."""
+    value = (report["objectives"].get("m2po") or {}).get("budget")
+    return value if isinstance(value, float) else None
 
 
 def chosen(objectives: dict[str, Any]) -> list[str]:

@@ -106,6 +106,7 @@ def full() -> dict[str, Any]:
                 "mass_kept": 0.93,
             },
             "m2po": {
+                "budget": 0.04,
                 "masked_fraction": 0.0139,
                 "masked": 7,
                 "active": 88,

@@ -18,7 +18,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 @pytest.mark.parametrize("report", [examples.full(), examples.bare()], ids=["full", "bare"])
 def test_no_line_is_wider_than_the_terminal_or_100_columns(report, width):
-    lines = render(report, width=width, by=BREAKDOWNS, budget=0.04).splitlines()
+    lines = render(report, width=width, by=BREAKDOWNS).splitlines()
     assert max(map(len, lines)) <= min(width, 100)
     assert not [line for line in lines if line != line.rstrip()]
 

@@ -1,0 +1,123 @@
+"""Drawing functions: rows and axes in, marks on the axes; nothing is computed here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+
+from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, VIOLET
+
+Rows = list[dict[str, Any]]
+
+
+def by_lag(rows: Rows, axes: Sequence[Any]) -> None:
+    """M2 with its interval, a point a lag, on a logarithmic axis."""
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    _interval(frame, ax, "lag", "m2")
+    ax.set(xlabel="lag (trainer updates)", ylabel="M2 (nats²)")
+    _log(ax, frame["m2"])
+    _integers(ax)
+
+
+def by_step(rows: Rows, axes: Sequence[Any]) -> None:
+    """M2 and k3 on a logarithmic axis; ESS from 0 to 1; reward and entropy in the last panel."""
+    frame = pd.DataFrame(rows)
+    first, second, third = axes
+    _interval(frame, first, "step", "m2")
+    sns.lineplot(frame, x="step", y="k3", ax=first, color=ORANGE, label="k3", errorbar=None)
+    first.set(ylabel="M2, k3", xlabel="")
+    _log(first, frame["m2"])
+    sns.lineplot(frame, x="step", y="ess_fraction", ax=second, color=GREEN, errorbar=None)
+    second.set(ylabel="ESS/n", xlabel="", ylim=(0, 1.05))
+    sns.lineplot(frame, x="step", y="k1", ax=third, color=MUTED, label="k1", errorbar=None)
+    for name, color in (("reward", VIOLET), ("entropy", BLUE)):
+        if name in frame:
+            sns.lineplot(frame, x="step", y=name, ax=third, color=color, label=name, errorbar=None)
+    third.set(ylabel="k1, reward, entropy" if "reward" in frame else "k1", xlabel="step")
+    _integers(third)
+
+
+def by_quadrant(rows: Rows, axes: Sequence[Any]) -> None:
+    """Two bars a quadrant: share of tokens, share of the sum of d²."""
+    (ax,) = axes
+    frame = pd.DataFrame(rows).melt("quadrant", var_name="share", value_name="of all")
+    frame["share"] = frame["share"].map({"tokens": "tokens", "mass": "sum of d²"})
+    sns.barplot(
+        frame,
+        y="quadrant",
+        x="of all",
+        hue="share",
+        ax=ax,
+        palette=[MUTED, BLUE],
+        saturation=1,
+        errorbar=None,
+    )
+    ax.set(xlabel="share of all", ylabel="", xlim=(0, 1))
+    ax.legend(title=None)
+
+
+def by_probability(rows: Rows, axes: Sequence[Any]) -> None:
+    """Mean and median |d| in each probability bucket."""
+    _magnitudes(rows, axes, "probability under the behavior policy")
+
+
+def by_position(rows: Rows, axes: Sequence[Any]) -> None:
+    """Mean and median |d| in each position bucket."""
+    _magnitudes(rows, axes, "position in the response (tokens)")
+
+
+def clip_sweep(rows: Rows, axes: Sequence[Any]) -> None:
+    """Share of tokens dropped against the clip range."""
+    _sweep(rows, axes, "eps", "fraction", "clip range eps", ORANGE)
+
+
+def budget_sweep(rows: Rows, axes: Sequence[Any]) -> None:
+    """Share of tokens masked against the budget."""
+    _sweep(rows, axes, "budget", "masked_fraction", "M2PO budget (nats²)", BLUE)
+
+
+def _sweep(rows: Rows, axes: Sequence[Any], x: str, y: str, label: str, color: str) -> None:
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    sns.lineplot(frame, x=x, y=y, ax=ax, color=color, marker="o", errorbar=None)
+    ax.set(xscale="log", xlabel=label, ylabel="share of tokens")
+    ax.set_ylim(bottom=0)
+
+
+def _magnitudes(rows: Rows, axes: Sequence[Any], label: str) -> None:
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    frame["bucket"] = [
+        _range(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)
+    ]
+    long = frame.melt("bucket", ["abs_mean", "abs_median"], var_name="of |d|", value_name="nats")
+    long["of |d|"] = long["of |d|"].map({"abs_mean": "mean", "abs_median": "median"})
+    sns.pointplot(
+        long, x="bucket", y="nats", hue="of |d|", ax=ax, palette=[BLUE, MUTED], errorbar=None
+    )
+    ax.set(xlabel=label, ylabel="|d| (nats)")
+    _log(ax, long["nats"])
+    ax.legend(title=None)
+
+
+def _interval(frame: pd.DataFrame, ax: Any, x: str, y: str) -> None:
+    sns.lineplot(frame, x=x, y=y, ax=ax, color=BLUE, marker="o", label="M2", errorbar=None)
+    known = frame.dropna(subset=[f"{y}_low", f"{y}_high"])
+    ax.vlines(known[x], known[f"{y}_low"], known[f"{y}_high"], color=BLUE, alpha=0.5, linewidth=2)
+
+
+def _log(ax: Any, values: "pd.Series[float]") -> None:
+    if (values > 0).any():
+        ax.set_yscale("log")
+
+
+def _integers(ax: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g}-{high:g}"
