@@ -9,6 +9,7 @@ A key is the bit pattern of a non-negative float64, as an integer. Keys order as
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 SCALE = 1074
 """Sums are counted in units of 2^-SCALE, the smallest positive float64."""
@@ -54,7 +55,7 @@ class Budget:
 
     value: float
 
-    @property
+    @cached_property
     def _bound(self) -> int:
         numerator, denominator = self.value.as_integer_ratio()
         units = (numerator << SCALE) // denominator

@@ -5,6 +5,7 @@ not offer. They run on numpy (CPU torch tensors share their memory with it) and 
 in the library and on the device of the input.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy.typing as npt
 from m2po_lab.core.arrays import Array, namespace
 
 Host = npt.NDArray[Any]
+CHUNK = 1 << 18
+"""Tokens a chunk: two megabytes of float64 stay in the cache."""
 
 
 def to_host(array: Array) -> Host:
@@ -35,3 +38,22 @@ def to_library(values: Host, like: Array) -> Array:
     if isinstance(like, np.ndarray):
         return values
     return namespace(like).asarray(values, device=like.device)
+
+
+def spans(shape: tuple[int, ...], chunk: int = CHUNK) -> Iterator[tuple[int, tuple[slice, ...]]]:
+    """Cut a flat or padded layout into pieces: (flat start, index); pieces are contiguous."""
+    if len(shape) == 1:
+        for start in range(0, shape[0], chunk):
+            yield start, (slice(start, start + chunk),)
+        return
+    rows, width = shape
+    step = max(1, chunk // max(width, 1))
+    for row in range(0, rows, step):
+        for column in range(0, width, chunk):
+            yield (
+                row * width + column,
+                (
+                    slice(row, row + step),
+                    slice(column, min(column + chunk, width)),
+                ),
+            )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.core.arrays import Array, namespace
-from m2po_lab.core.host import to_host
+from m2po_lab.core.host import spans, to_host
 from m2po_lab.core.radix import LIMB, LOW, SHIFT, Ints
-from m2po_lab.core.selection_scan import TRASH, Columns, spans
+from m2po_lab.core.selection_scan import TRASH, Columns
 
 CHUNK = 1 << 24
 """Tokens a chunk: 128 MB of float64."""

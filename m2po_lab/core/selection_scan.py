@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from m2po_lab.core.batch import RATIOS, TokenBatch
-from m2po_lab.core.host import Host, to_host
+from m2po_lab.core.host import Host, spans, to_host
 from m2po_lab.core.kernels import kernel
 from m2po_lab.core.radix import BITS, SHIFT, Ints, table_of
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Piece: TypeAlias = tuple[Host, Host, Host, Bools]
 """Numerator log-probs, denominator log-probs, advantages, keep."""
-CHUNK = 1 << 18
-"""Tokens a chunk: two megabytes of float64 stay in the cache."""
 TRASH = 1 << BITS
 """Row of a tally behind its bins: kernels drop what is not in H there; then (non-finite, 0, 0)."""
 
@@ -68,25 +66,6 @@ def host_columns(batch: TokenBatch, ratio: str) -> Columns:
     """Return the columns as numpy arrays; raises as `raw_columns` does."""
     raw = raw_columns(batch, ratio)
     return Columns(*(to_host(a) for a in (raw.top, raw.bottom, raw.advantage, raw.keep)))
-
-
-def spans(shape: tuple[int, ...], chunk: int = CHUNK) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Cut a flat or padded layout into pieces: (flat start, index); pieces are contiguous."""
-    if len(shape) == 1:
-        for start in range(0, shape[0], chunk):
-            yield start, (slice(start, start + chunk),)
-        return
-    rows, width = shape
-    step = max(1, chunk // max(width, 1))
-    for row in range(0, rows, step):
-        for column in range(0, width, chunk):
-            yield (
-                row * width + column,
-                (
-                    slice(row, row + step),
-                    slice(column, min(column + chunk, width)),
-                ),
-            )
 
 
 def pieces(columns: Columns) -> Iterator[tuple[int, Piece]]:
