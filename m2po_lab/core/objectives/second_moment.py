@@ -37,6 +37,15 @@ def keep_all_tokens(tokens: Tokens, params: Params) -> Array:
     return selection_variants.keep_all_tokens(tokens.batch, params["budget"])
 
 
+def m2po_report(tokens: Tokens, params: Params, keep: Array) -> dict[str, Array]:
+    """The largest d^2 of H that keeps its gradient; inf where none was dropped."""
+    xp, active = tokens.xp, selection.eligible(tokens.batch)
+    square = xp.where(active & keep, tokens.log_ratio**2, tokens.zero)
+    largest = xp.max(xp.concat([xp.reshape(square, (-1,)), xp.reshape(tokens.zero, (1,))]))
+    inf = xp.full_like(largest, math.inf)
+    return {"threshold": xp.where(xp.any(active & ~keep), largest, inf)}
+
+
 def released(tokens: Tokens, params: Params) -> selection_variants.Released:
     """What the authors' code decides: mask and clip range."""
     return selection_variants.keep_released(
@@ -149,6 +158,13 @@ SECOND_MOMENT = MappingProxyType(
             keep=keep_m2po,
             weight=ratio_weight,
             loss=ratio_loss,
+            report=m2po_report,
+            reports=MappingProxyType(
+                {
+                    "threshold": "largest d^2 of H that keeps its gradient, nats^2; 0 if none does,"
+                    " inf if none was dropped"
+                }
+            ),
             parameters=MappingProxyType({"budget": BUDGET}),
             scope="mini-batch",
             paper=PAPER,

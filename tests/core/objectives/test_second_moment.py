@@ -168,3 +168,11 @@ def test_diagnostics_say_how_far_the_budget_was_exceeded():
     diagnostics = objective("m2po").loss(batch(columns()))[1]
     assert diagnostics["m2_before"] > 0.04 >= diagnostics["m2_after"]
     assert 0 < diagnostics["masked"] < diagnostics["active"]
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.04, 100.0])
+def test_the_reported_threshold_divides_the_active_tokens_like_the_mask(budget):
+    tokens, chosen = batch(columns(spread=1.0)), objective("m2po", budget=budget)
+    threshold = chosen.loss(tokens)[1]["threshold"]
+    beyond = eligible(tokens) & (tokens.log_ratio() ** 2 > threshold)
+    np.testing.assert_array_equal(chosen.keep(tokens), tokens.keep & ~beyond)
