@@ -21,6 +21,8 @@ def batches(
     options: ReadOptions,
     notes: Notes,
     own: Mapping[str, tuple[str, ...]] | None = None,
+    missing_flag: str | None = None,
+    file_step: tuple[int, str] | None = None,
 ) -> Iterator[TokenBatch]:
     """Translate a framework's rows to canonical names and assemble them batch by batch.
 
@@ -32,17 +34,22 @@ def batches(
         options: overrides of columns, size of a batch.
         notes: gets what was taken for what.
         own: canonical field -> names in this framework, in place of the general synonyms.
+        missing_flag: how to make the framework log two log-prob columns; noted if a batch lacks them.
+        file_step: step of the file and where it stands, in place of what its name says.
 
     Raises:
         UnreadableLogError: a column named by the user is in none of the rows of the first batch.
     """
     columns = Columns(options.columns, own or {})
-    found = source.step
+    found = file_step or source.step
     for index, (lines, raws) in enumerate(_groups(rows, columns, options.batch_tokens)):
         if index == 0:
             columns.demand({key for raw, _ in raws for key in raw}, source.address)
         step = None if found is None else found[0]
-        yield assemble([row for _, row in raws], source.address, lines, step)
+        batch = assemble([row for _, row in raws], source.address, lines, step)
+        if not batch.available_ratios():
+            notes.missing_flag = notes.missing_flag or missing_flag
+        yield batch
         if found and "step" not in columns.used:
             columns.used["step"] = found[1]
         notes.columns.update(columns.report())

@@ -56,10 +56,7 @@ class JsonLines(OneByOne):
             rows = _array(source)
         else:
             rows = jsontext.objects(source, options, notes)
-        for batch in batches(rows, source, options, notes):
-            if not batch.available_ratios():
-                notes.missing_flag = MISSING_FLAG
-            yield batch
+        yield from batches(rows, source, options, notes, missing_flag=MISSING_FLAG)
 
 
 def _array(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
