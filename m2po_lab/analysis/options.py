@@ -21,6 +21,9 @@ class Options:
         eps_grid: clip ranges of the clip sweep.
         budget_grid: budgets of the budget sweep, in nats^2.
         worst: how many of the largest |d| to list token by token.
+        reach_clipped: share of active tokens a clip may drop before the data counts as too stale.
+        reach_ess: ESS fraction below which it does.
+        reach_masked: share of active tokens M2PO may mask before it does.
     """
 
     budget: float = 0.04
@@ -30,6 +33,9 @@ class Options:
     eps_grid: tuple[float, ...] = EPS_GRID
     budget_grid: tuple[float, ...] = BUDGET_GRID
     worst: int = 20
+    reach_clipped: float = 0.01
+    reach_ess: float = 0.5
+    reach_masked: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuse values that no statistic can be computed for."""

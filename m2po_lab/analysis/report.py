@@ -4,9 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from m2po_lab.analysis import facts_report
+from m2po_lab.analysis.attribution import attribution_report
 from m2po_lab.analysis.bins import PROBABILITY_EDGES, QUADRANTS, position_range
 from m2po_lab.analysis.cells import Cells
 from m2po_lab.analysis.finish import Stats, statistics
+from m2po_lab.analysis.judged import judged
+from m2po_lab.analysis.missing import not_computable
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import SETS, RatioTables
 from m2po_lab.core.batch import RATIOS
@@ -17,8 +20,8 @@ SCHEMA = "m2po-lab/report/1"
 
 def report(analysis: Analysis) -> dict[str, Any]:
     """Return plain JSON values: no NaN, keys in a fixed order, the same for the same log."""
-    facts, primary = analysis.facts, analysis.primary
-    return {
+    facts, primary, what_if = analysis.facts, analysis.primary, judged(analysis)
+    whole = {
         "schema": SCHEMA,
         "partial": analysis.partial,
         "inputs": analysis.inputs,
@@ -26,11 +29,11 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
         "primary": primary,
         "ratios": {n: ratio_report(analysis.ratios[n]) for n in RATIOS if n in analysis.ratios},
-        "objectives": {},
-        "overlap": None,
-        "sweeps": None,
-        "reach": None,
-        "attribution": None,
+        "objectives": what_if.objectives,
+        "overlap": what_if.overlap,
+        "sweeps": what_if.sweeps,
+        "reach": what_if.reach,
+        "attribution": attribution_report(analysis.ratios),
         "reward": facts_report.reward_report(facts),
         "lengths": facts_report.lengths_report(facts),
         "groups": facts_report.groups_report(facts),
@@ -38,8 +41,9 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "signal": facts_report.signal_report(facts),
         "worst": analysis.worst[primary].tokens if primary is not None else None,
         "metrics": None,
-        "not_computable": [],
     }
+    missing = not_computable(whole, analysis.options.by, what_if.missing)
+    return {**whole, "not_computable": missing}
 
 
 def ratio_report(tables: RatioTables) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Scanner:
             d = chunk.log_ratio(ratio)
             if d is not None:
                 tables = analysis.ratios.setdefault(ratio, RatioTables())
-                add_chunk(tables, chunk, d, analysis.options.by)
+                add_chunk(tables, chunk, d, analysis.options)
                 analysis.worst.setdefault(ratio, Worst(analysis.options.worst)).add(chunk, d)
         if analysis.ratios:
             analysis.sample.add(chunk)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from m2po_lab.analysis.active import LAG, SCOPE, add_lags, add_scopes
 from m2po_lab.analysis.bins import (
     ACTIVE,
     COARSE,
@@ -21,6 +22,8 @@ from m2po_lab.analysis.bins import (
 from m2po_lab.analysis.cells import Cells
 from m2po_lab.analysis.chunk import Chunk
 from m2po_lab.analysis.grouped import group, terms, weighted_count
+from m2po_lab.analysis.keyed import Keyed
+from m2po_lab.analysis.options import Options
 from m2po_lab.core.sequence import KINDS
 from m2po_lab.logs.rows import UNKNOWN
 
@@ -55,22 +58,24 @@ class RatioTables:
     Attributes:
         cells: table -> its cells; keys are quadrant codes, steps, lags, bins, 0/1 for the product
             and the geometric sequence ratio.
+        scopes: by (step, mini-batch), histogram of the active tokens.
+        lags: by lag, active tokens and those a clip drops.
         rows: rows with at least one token of each of `SETS`.
     """
 
     cells: dict[str, Cells] = field(default_factory=_empty_tables)
+    scopes: Keyed = field(default_factory=lambda: Keyed(SCOPE))
+    lags: Keyed = field(default_factory=lambda: Keyed(LAG))
     rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SETS, 0))
 
     def absorb(self, other: "RatioTables") -> None:
         """Add another log's tables."""
         for name, cells in other.cells.items():
             self.cells[name].absorb(cells)
+        self.scopes.absorb(other.scopes)
+        self.lags.absorb(other.lags)
         for name, count in other.rows.items():
             self.rows[name] += count
-
-    def copy(self) -> "RatioTables":
-        """Return tables that share nothing with these."""
-        return RatioTables({n: c.copy() for n, c in self.cells.items()}, dict(self.rows))
 
     def set(self, name: str) -> Cells:
         """Return the one cell of a set of tokens: all, active or nonzero_advantage."""
@@ -84,21 +89,21 @@ class RatioTables:
         return any(key != UNKNOWN_ADVANTAGE for key in self.cells["quadrant"].keys)
 
 
-def add_chunk(tables: RatioTables, chunk: Chunk, d: Floats, by: tuple[str, ...]) -> None:
+def add_chunk(tables: RatioTables, chunk: Chunk, d: Floats, options: Options) -> None:
     """Add the tokens of a chunk to the tables of one ratio.
 
     Args:
         tables: where to add.
         chunk: kept tokens.
         d: (N,) their log-ratios; a token where it is not finite counts nowhere in this ratio.
-        by: groupings asked for.
+        options: which groupings were asked for, and the clip range.
     """
     usable = np.isfinite(d)
     if not usable.all():
         chunk, d = chunk.where(usable), d[usable]
     if d.size == 0:
         return
-    row, columns = chunk.row, chunk.columns
+    row, columns, by = chunk.row, chunk.columns, options.by
     keys = {"quadrant": quadrant(d, columns.get("advantage"))}
     if "step" in by:
         keys["step"] = chunk.step[row]
@@ -119,6 +124,19 @@ def add_chunk(tables: RatioTables, chunk: Chunk, d: Floats, by: tuple[str, ...])
         inside = np.isin(keys["quadrant"], codes)
         tables.rows[name] += int(np.count_nonzero(np.bincount(row[inside])))
     _add_sequences(tables.cells["sequence"], d, row, chunk)
+    if "advantage" in columns:
+        _add_active(tables, chunk, d, columns["advantage"], options)
+
+
+def _add_active(
+    tables: RatioTables, chunk: Chunk, d: Floats, advantage: Floats, options: Options
+) -> None:
+    known = np.isfinite(advantage)
+    if not known.all():
+        chunk, d, advantage = chunk.where(known), d[known], advantage[known]
+    if d.size:
+        add_scopes(tables.scopes, chunk, d, advantage)
+        add_lags(tables.lags, chunk, d, advantage, options)
 
 
 def _known(name: str, key: Ints) -> Bools:

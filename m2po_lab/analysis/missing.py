@@ -1,0 +1,72 @@
+"""What the report could not compute, and what that would have needed."""
+
+from typing import Any
+
+from m2po_lab.core.batch import RATIOS
+
+TABLE_NEEDS = {
+    "active": "advantage",
+    "nonzero_advantage": "advantage",
+    "by_quadrant": "advantage",
+    "by_step": "step, or train_version",
+    "by_lag": "version of each token and train_version",
+    "by_position": "tokens",
+    "by_probability": "behavior_logp",
+}
+PART_NEEDS = {
+    "reach": "version of each token and train_version",
+    "attribution": "two log-prob columns of the same tokens",
+    "reward": "reward",
+    "lengths": "rows with tokens or a response",
+    "groups": "group_id, or prompts",
+    "entropy": "entropy",
+    "signal": "advantage",
+    "worst": "two log-prob columns of the same tokens",
+}
+STATISTIC_NEEDS = {
+    "top1pct_m2_share": "a log-ratio other than 0",
+    "pareto_k": "25 log-ratios, and different ones among the largest",
+    "m2_low": "kept tokens in 8 rows",
+    "ess_low": "kept tokens in 8 rows",
+}
+
+
+def not_computable(
+    report: dict[str, Any], asked: tuple[str, ...], extra: dict[str, str]
+) -> list[dict[str, str]]:
+    """List what is null in a report and what it needs.
+
+    Args:
+        report: complete but for this list.
+        asked: tables that were asked for ("step", "lag", "position"); others are null by choice.
+        extra: further entries, what -> needs.
+    """
+    found: dict[str, str] = {}
+    for name in RATIOS:
+        if name not in report["ratios"]:
+            found[f"ratios/{name}"] = " and ".join(f"{part}_logp" for part in name.split("/"))
+        elif not report["ratios"][name]["all"]["n"]:
+            found[f"ratios/{name}"] = "kept tokens on which both log-probs are known"
+        else:
+            found |= _within(f"ratios/{name}", report["ratios"][name], asked)
+    found |= {name: needs for name, needs in PART_NEEDS.items() if report[name] is None}
+    for name in ("clip", "budget"):
+        if report["sweeps"][name] is None:
+            found[f"sweeps/{name}"] = "advantage" if report["ratios"] else "two log-prob columns"
+    found |= extra
+    return [{"what": what, "needs": needs} for what, needs in found.items()]
+
+
+def _within(path: str, ratio: dict[str, Any], asked: tuple[str, ...]) -> dict[str, str]:
+    """Null tables of one ratio, and null statistics over all of its tokens."""
+    optional = {f"by_{name}" for name in ("step", "lag", "position") if name not in asked}
+    found = {
+        f"{path}/{name}": needs
+        for name, needs in TABLE_NEEDS.items()
+        if ratio[name] is None and name not in optional
+    }
+    for name, value in ratio["all"].items():
+        if value is None and not name.endswith("_high"):
+            needs = STATISTIC_NEEDS.get(name, "finite sums: a log-ratio is too large for float64")
+            found[f"{path}/all/{name}"] = needs
+    return found
