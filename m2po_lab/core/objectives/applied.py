@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
+from typing import Any
 
 from m2po_lab.core.arrays import Array
 from m2po_lab.core.batch import TokenBatch
@@ -27,6 +28,11 @@ class Objective:
     params: Params
     aggregation: str
     max_length: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as name and parameters; the functions are there already."""
+        length = {} if self.max_length is None else {"max_length": self.max_length}
+        return _again, (self.name, self.aggregation, {**self.params, **length})
 
     @property
     def scope(self) -> str:
@@ -154,6 +160,13 @@ class Objective:
         if self.spec.counted is not None:
             counted = counted & self.spec.counted(tokens, self.params, keep)
         return divisor(self.aggregation, tokens.batch, counted, counts, self.max_length)
+
+
+def _again(name: str, aggregation: str, params: dict[str, Any]) -> Objective:
+    """Make an objective anew, on unpickling."""
+    from m2po_lab.core.objectives import objective
+
+    return objective(name, aggregation, **params)
 
 
 def _compiling() -> bool:

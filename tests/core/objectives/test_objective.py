@@ -1,6 +1,7 @@
 """How objectives are called: names, parameters, aggregations and their messages."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -56,6 +57,11 @@ def test_an_objective_cannot_be_changed(name):
         chosen.name = "other"
     with pytest.raises(TypeError):
         chosen.params["eps_low"] = 1
+
+
+def test_an_objective_survives_pickling(name):
+    for chosen in (objective(name), objective(name, "constant", max_length=8)):
+        assert pickle.loads(pickle.dumps(chosen)) == chosen
 
 
 def test_every_diagnostic_is_explained(name):
