@@ -1,0 +1,173 @@
+"""Rules about what the run learns from: signal, entropy, groups."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from m2po_lab.findings.finding import Hit
+from m2po_lab.findings.view import Cell, View, cell, rank_correlation
+from m2po_lab.logs.rows import UNKNOWN
+
+SURPRISE_TOKENS = 200
+"""Tokens a step needs where -log-prob of the samples stands in for entropy: it is noisier."""
+
+
+def entropy_collapse(view: View) -> Iterator[Hit]:
+    """Entropy by step."""
+    least = view.limits["entropy_tokens"]
+    series = [
+        (step, s.entropy[1] / s.entropy[0]) for step, s in view.steps if s.entropy[0] >= least
+    ]
+    what = "entropy"
+    if not series:
+        what = "mean of -log-prob"
+        series = [
+            (step, s.surprise[1] / s.surprise[0])
+            for step, s in view.steps
+            if s.surprise[0] >= SURPRISE_TOKENS
+        ]
+    if len(series) < view.limits["sync_steps"]:
+        return
+    values = [value for _, value in series]
+    part = max(len(values) // 4, 1)
+    first, last = float(np.mean(values[:part])), float(np.mean(values[-part:]))
+    falling = rank_correlation(values) <= -view.limits["trend_rank"]
+    low = last <= min(view.limits["entropy_nats"], view.limits["entropy_fraction"] * first)
+    if falling and low:
+        yield Hit(
+            f"The {what} falls from {first:.2f} to {last:.2f} nats over steps {series[0][0]} to "
+            f"{series[-1][0]}; M2 and ESS look better on the way.",
+            {
+                "ratio": None,
+                "measure": what,
+                "first": first,
+                "last": last,
+                "by_step": [{"step": s, "nats": float(v)} for s, v in series][:50],
+            },
+        )
+
+
+def no_learning_signal(view: View) -> Iterator[Hit]:
+    """Steps in which every known advantage is 0."""
+    known = {s: step for s, step in view.evidence.steps.items() if step.advantages > 0}
+    dead = sorted(s for s, step in known.items() if step.signal == 0)
+    if not dead:
+        return
+    share = len(dead) / len(known)
+    whole = share == 1
+    tokens = sum(known[s].tokens for s in dead)
+    where = "everywhere" if whole else f"in {len(dead)} of {len(known)} steps"
+    yield Hit(
+        f"Every advantage is 0 {where} ({tokens} tokens): no quadrant, no active token, no "
+        "gradient.",
+        {
+            "ratio": None,
+            "steps": [s for s in dead if s != UNKNOWN][:50],
+            "dead_steps": len(dead),
+            "known_steps": len(known),
+            "tokens": tokens,
+        },
+        severity=None if whole or share > view.limits["no_signal_steps"] else "info",
+    )
+
+
+def moving_without_signal(view: View) -> Iterator[Hit]:
+    """Drift over updates that had no advantage to follow."""
+    for ratio in view.pairs:
+        if ratio == "proximal/behavior" and "current/behavior" in view.pairs:
+            continue
+        moved = _without_signal(view, ratio)
+        if moved is None:
+            continue
+        steps, found = moved
+        floor = view.pool(ratio, lambda step, trained, lag: lag == 0)
+        known_floor = ratio != "current/proximal" and floor.n > 0
+        base = max(floor.m2, view.limits["moving_m2"]) if known_floor else view.limits["moving_m2"]
+        low = found.low if math.isfinite(found.low) else 0.0
+        above_floor = low > floor.m2 if known_floor else low > view.limits["moving_m2"] / 2
+        if view.enough(found) and found.m2 > base and above_floor:
+            yield Hit(
+                f"{ratio}: M2 is {found.m2:.2g} [{found.low:.2g}, {found.high:.2g}] over updates "
+                f"in which every advantage was 0 (steps {_ranges(steps)})"
+                + (f", against {floor.m2:.2g} at lag 0." if known_floor else "."),
+                {
+                    "ratio": ratio,
+                    **found.evidence(),
+                    "steps": steps[:50],
+                    "floor": floor.m2 if known_floor else None,
+                },
+            )
+
+
+def _dead_versions(view: View, ratio: str) -> set[int]:
+    """Trainer versions whose step has known advantages, all of them 0."""
+    cells = view.evidence.cells[ratio]
+    steps = view.evidence.steps
+    versions = {t for _, t, _ in cells if t != UNKNOWN}
+    signal = {
+        t
+        for (s, t, _) in cells
+        if t != UNKNOWN and (steps[s].advantages == 0 or steps[s].signal > 0)
+    }
+    return versions - signal
+
+
+def _without_signal(view: View, ratio: str) -> tuple[list[int], Cell] | None:
+    """Tokens moved only by updates that had no signal, and their steps.
+
+    For current/proximal that is the step itself; else every trainer version from the one that
+    sampled the token up to the one before it is trained on, as far as the log shows them.
+    """
+    cells, dead = view.evidence.cells[ratio], _dead_versions(view, ratio)
+    versions = {t for _, t, _ in cells if t != UNKNOWN}
+    chosen = {}
+    for (step, trained, lag), sums in cells.items():
+        if trained == UNKNOWN or lag == UNKNOWN:
+            continue
+        between = {t for t in versions if trained - lag <= t < trained}
+        if ratio == "current/proximal":
+            between = {trained}
+        if between and between <= dead:
+            chosen[step, trained, lag] = sums
+    if not chosen:
+        return None
+    return sorted({s for s, _, _ in chosen}), cell(np.sum(list(chosen.values()), axis=0))
+
+
+def _ranges(steps: list[int]) -> str:
+    """1, 2, 3, 7 -> "1-3, 7"."""
+    parts: list[list[int]] = []
+    for step in steps:
+        if parts and step == parts[-1][-1] + 1:
+            parts[-1].append(step)
+        else:
+            parts.append([step])
+    return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else f"{p[0]}" for p in parts[:8])
+
+
+def groups_broken(view: View) -> Iterator[Hit]:
+    """Sizes and prompts of groups."""
+    groups = view.evidence.groups
+    if groups is None or groups.rows < view.limits["group_rows"]:
+        return
+    table = groups.table.values()
+    single = sum(len(group.members) == 1 for group in table)
+    mixed = sorted(group.name for group in table if len(group.prompts) > 1)
+    numbers = {"ratio": None, "groups": len(table), "rows": groups.rows}
+    if single == len(table):
+        yield Hit(
+            f"All {len(table)} groups have a single row: the group ids are unique.",
+            {**numbers, "single": single},
+        )
+    if mixed:
+        yield Hit(
+            f"{len(mixed)} of {len(table)} groups hold more than one prompt, for example "
+            f"{mixed[0]}.",
+            {**numbers, "mixed": len(mixed), "examples": mixed[:5]},
+        )
+
+
+def collapse_risk(view: View) -> Iterator[Hit]:
+    """Fires never: no rule has a measured lead time and false-alarm rate."""
+    return iter(())
