@@ -3,23 +3,24 @@
 Keys are non-negative 63-bit integers. A level looks at some bits of the keys that share a given
 prefix: per value of those bits the count and the exact sum of the lower bits. Tables add across
 micro-batches and ranks, being integers in any order; each level fixes one more digit of the
-boundary. Five levels of at most 786 kB and 4 x 98 kB settle it, whatever the number of keys.
+boundary. A table of 786 kB and four of 98 kB settle it, whatever the number of keys.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from m2po_lab.core.exact import Budget, multiple
+from m2po_lab.core.exact import MANTISSA, Budget, multiple
 
-Ints = npt.NDArray[np.int64]
-Reduce = Callable[[Ints], Ints]
-Collect = Callable[[int, int], Iterable[Ints]]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Reduce: TypeAlias = Callable[[Any], Ints]
+Collect: TypeAlias = Callable[[int, int], Iterable[Ints]]
 """(low, high) -> arrays of this rank's keys in [low, high)."""
 
-KEY_BITS = 63
 LEVELS = ((48, 15), (36, 12), (24, 12), (12, 12), (0, 12))
 """(shift, bits) of each digit: the first holds the exponent and four bits of the mantissa."""
 SHIFT, BITS = LEVELS[0]
@@ -36,7 +37,7 @@ class Boundary:
         key: its value.
         ties: how many keys equal it.
         below: how many are smaller.
-        below_total: exact sum of those as floats, in units of 2^-1074 (0 where not asked for).
+        below_total: exact sum of those as floats, in units of 2^-1074.
     """
 
     key: int
@@ -45,10 +46,62 @@ class Boundary:
     below_total: int
 
 
-Bin = tuple[int, int, int]
-"""(least key with its leading digits, count, exact sum of the keys as floats in 2^-1074)."""
-Choose = Callable[[list[Bin], int, int], int]
-"""(ascending bins, number of keys below them, their sum) -> index of the bin to look into."""
+class Bins:
+    """The keys that share a prefix, by their next digit; only digits that occur have a bin.
+
+    Attributes:
+        shift: bits below the digit.
+        size: number of bins, ascending.
+        count: keys in each.
+    """
+
+    def __init__(self, table: Ints, prefix: int, shift: int) -> None:
+        self._prefix, self.shift = prefix, shift
+        self._digits = np.flatnonzero(table[:, 0])
+        self.size = self._digits.shape[0]
+        # Bins with a common exponent form a group: in it a float is linear in its key.
+        width = min(1 << MANTISSA - shift, table.shape[0])
+        group, digit = self._digits // width, self._digits % width
+        count, low, high = table[self._digits].T
+        self.count = count
+        self._running = np.zeros((4, self.size + 1), dtype=np.int64)
+        np.cumsum(np.stack([count, count * digit, low, high]), axis=1, out=self._running[:, 1:])
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        self._starts = starts.tolist()
+        self._keys = (prefix + (group[starts] * width << shift)).tolist()
+        self._totals = [0]
+        for place, end in enumerate([*self._starts[1:], self.size][: len(self._starts)]):
+            self._totals.append(self._totals[-1] + self._inside(place, end))
+
+    def _inside(self, place: int, end: int) -> int:
+        """Exact sum of the bins of one group before `end`."""
+        start = self._starts[place]
+        count, digits, low, high = (self._running[:, end] - self._running[:, start]).tolist()
+        remainder = (digits << self.shift) + (high << LIMB) + low
+        return multiple(self._keys[place], count, remainder)
+
+    def below(self, index: int) -> tuple[int, int]:
+        """How many keys the first `index` bins hold, and their exact sum in 2^-1074."""
+        if index == 0:
+            return 0, 0
+        place = bisect_right(self._starts, index - 1) - 1
+        return int(self._running[0, index]), self._totals[place] + self._inside(place, index)
+
+    def of_rank(self, rank: int) -> int:
+        """Index of the bin that holds the rank-th smallest key, counted from 1."""
+        return int(np.searchsorted(self._running[0, 1:], rank))
+
+    def holding(self, key: int) -> int:
+        """Index of the bin that holds a key."""
+        return int(np.searchsorted(self._digits, (key - self._prefix) >> self.shift))
+
+    def key(self, index: int) -> int:
+        """Least key that a bin may hold."""
+        return self._prefix + (int(self._digits[index]) << self.shift)
+
+
+Choose: TypeAlias = Callable[[Bins, int, int], int]
+"""(bins, number of keys below all of them, their sum) -> index of the bin to look into."""
 
 
 def table_of(keys: Ints, shift: int, bits: int) -> Ints:
@@ -64,101 +117,86 @@ def table_of(keys: Ints, shift: int, bits: int) -> Ints:
     return table
 
 
-def read_table(table: Ints, prefix: int, shift: int) -> list[Bin]:
-    """Return a bin for each non-empty digit, ascending."""
-    digits = np.flatnonzero(table[:, 0])
-    bins = []
-    for digit, (count, low, high) in zip(digits.tolist(), table[digits].tolist(), strict=True):
-        key = prefix + (digit << shift)
-        bins.append((key, count, multiple(key, count, (high << LIMB) + low)))
-    return bins
-
-
-def descend(
-    first: list[Bin],
-    collect: Collect,
-    reduce: Reduce,
-    choose: Choose,
-) -> Boundary:
+def descend(first: Bins, collect: Collect, reduce: Reduce, choose: Choose) -> Boundary:
     """Follow `choose` from the first level down to one key.
 
     Args:
-        first: bins of the first level, over all ranks, not empty.
+        first: the first level, over all ranks, with a key in it.
         collect: keys of this rank.
         reduce: sum of a table over ranks.
-        choose: which bin to look into, given everything below the bins' prefix; it must see the
-            same tables on every rank, so that all take part in the same reductions.
+        choose: which bin, holding a key, to look into. It sees the same bins on every rank, so that
+            all take part in the same reductions.
     """
-    below, below_total, bins = 0, 0, first
+    bins, below, total = first, 0, 0
     keys: list[Ints] = []
-    for level, (shift, _) in enumerate(LEVELS):
-        index = choose(bins, below, below_total)
-        below += sum(count for _, count, _ in bins[:index])
-        below_total += sum(total for _, _, total in bins[:index])
-        key, ties, _ = bins[index]
-        if shift == 0:
+    for shift, bits in (*LEVELS[1:], (-1, 0)):
+        index = choose(bins, below, total)
+        n, square = bins.below(index)
+        below, total, key = below + n, total + square, bins.key(index)
+        if shift < 0:
             break
-        if level == 0:
-            keys = list(collect(key, key + (1 << shift)))
+        if bins is first:
+            keys = list(collect(key, key + (1 << bins.shift)))
         else:
-            keys = [k[(k >> shift) == (key >> shift)] for k in keys]
-        next_shift, next_bits = LEVELS[level + 1]
-        local = sum((table_of(k, next_shift, next_bits) for k in keys), _empty(next_bits))
-        bins = read_table(reduce(local), key, next_shift)
-    return Boundary(key, ties, below, below_total)
+            keys = [k[(k >> bins.shift) == (key >> bins.shift)] for k in keys]
+        local = sum((table_of(k, shift, bits) for k in keys), np.zeros((1 << bits, 3), np.int64))
+        bins = Bins(reduce(local), key, shift)
+    return Boundary(key, int(bins.count[index]), below, total)
 
 
 def first_masked(
-    bins: list[Bin], budget: Budget, collect: Collect, reduce: Reduce
+    bins: Bins, budget: Budget, collect: Collect, reduce: Reduce
 ) -> tuple[Boundary, int]:
     """Return the smallest square that is masked at least once, and how often it is kept.
 
     The exact bound `may_fit` leads to the place; from there the float64 mean decides, downwards,
     as Algorithm 1 drops tokens. Nearly always the first look settles it.
+
+    Args:
+        bins: first level of the squares' keys, which do not fit the budget together.
+        budget: bound on their mean.
+        collect: keys of this rank.
+        reduce: sum of a table over ranks.
     """
 
-    def first_over(bins: list[Bin], n: int, total: int) -> int:
-        for index, (_, count, square) in enumerate(bins):
-            n, total = n + count, total + square
-            if not budget.may_fit(total, n):
-                return index
-        return len(bins) - 1
+    def first_over(level: Bins, n: int, total: int) -> int:
+        def over(index: int) -> bool:
+            more, square = level.below(index + 1)
+            return not budget.may_fit(total + square, n + more)
 
-    def last(bins: list[Bin], n: int, total: int) -> int:
-        return len(bins) - 1
+        index = bisect_left(range(level.size), True, key=over)
+        return min(index, level.size - 1)
 
-    def below(limit: int) -> Collect:
-        return lambda low, high: collect(low, min(high, limit))
-
-    boundary = descend(bins, below(1 << 63), reduce, first_over)
+    boundary = descend(bins, collect, reduce, first_over)
     while True:
         n, total, key = boundary.below, boundary.below_total, boundary.key
         square = multiple(key)
         for kept in range(budget.most_ties(total, n, key, boundary.ties), -1, -1):
             if budget.fits(total + kept * square, n + kept):
                 return boundary, kept
-        floor = key >> SHIFT << SHIFT
-        lower = [each for each in bins if each[0] < floor]
-        rest = n - sum(count for _, count, _ in lower)
-        if rest:
-            lower.append((floor, rest, total - sum(each[2] for each in lower)))
-        boundary = descend(lower, below(key), reduce, last)
+        boundary = _next_smaller(bins, boundary, collect, reduce)
+
+
+def _next_smaller(bins: Bins, boundary: Boundary, collect: Collect, reduce: Reduce) -> Boundary:
+    """Return the largest key below a boundary that is not the smallest."""
+    limit, own = boundary.key, bins.holding(boundary.key)
+    shared = boundary.below > bins.below(own)[0]
+
+    def last(level: Bins, n: int, total: int) -> int:
+        if level is bins:
+            return own if shared else own - 1
+        return level.size - 1
+
+    return descend(bins, lambda low, high: collect(low, min(high, limit)), reduce, last)
 
 
 def smallest(keys: Ints, rank: int, reduce: Reduce) -> int:
     """Return the `rank`-th smallest key, counted from 1, over the keys of all ranks."""
 
-    def choose(bins: list[Bin], below: int, _: int) -> int:
-        for index, (_, count, _) in enumerate(bins):
-            below += count
-            if below >= rank:
-                return index
-        raise AssertionError("rank exceeds the number of keys")
+    def at_rank(level: Bins, n: int, total: int) -> int:
+        return level.of_rank(rank - n)
 
-    first = read_table(reduce(table_of(keys, SHIFT, BITS)), 0, SHIFT)
-    within = lambda low, high: [keys[(keys >= low) & (keys < high)]]  # noqa: E731
-    return descend(first, within, reduce, choose).key
-
-
-def _empty(bits: int) -> Ints:
-    return np.zeros((1 << bits, 3), dtype=np.int64)
+    first = Bins(reduce(table_of(keys, SHIFT, BITS)), 0, SHIFT)
+    return descend(
+        first, lambda low, high: [keys[(keys >= low) & (keys < high)]], reduce, at_rank
+    ).key

@@ -26,7 +26,7 @@ from m2po_lab.core.arrays import Array, namespace
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.core.exact import Budget, mean, multiple
 from m2po_lab.core.host import to_library
-from m2po_lab.core.radix import SHIFT, first_masked, read_table, smallest
+from m2po_lab.core.radix import SHIFT, Bins, first_masked, smallest
 from m2po_lab.core.selection_parts import (
     POSITION_BITS,
     Reduce,
@@ -158,8 +158,8 @@ def solve_threshold(
     everywhere = reducer(parts, reduce)
     table = everywhere(tally(parts))
     check_finite(parts, int(table[TRASH, 0]))
-    bins = read_table(table[:TRASH], 0, SHIFT)
-    n, total = sum(count for _, count, _ in bins), sum(square for _, _, square in bins)
+    bins = Bins(table[:TRASH], 0, SHIFT)
+    n, total = bins.below(bins.size)
     before = mean(total, n)
     shared: dict[str, Any] = {
         "budget": bound,
