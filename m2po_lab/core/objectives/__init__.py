@@ -12,9 +12,12 @@ from m2po_lab.core.objectives.clip import CLIP
 from m2po_lab.core.objectives.correction import CORRECTION
 from m2po_lab.core.objectives.covariance import COVARIANCE
 from m2po_lab.core.objectives.data_mixing import DATA_MIXING
+from m2po_lab.core.objectives.decoupled import DECOUPLED
 from m2po_lab.core.objectives.diagnostics import DIAGNOSTICS
+from m2po_lab.core.objectives.entropy import ENTROPY
 from m2po_lab.core.objectives.mask import MASK
 from m2po_lab.core.objectives.parameters import Parameter, merged, unknown
+from m2po_lab.core.objectives.penalty import PENALTY
 from m2po_lab.core.objectives.plain import PLAIN
 from m2po_lab.core.objectives.prefix import PREFIX
 from m2po_lab.core.objectives.rejection import REJECTION
@@ -42,9 +45,12 @@ OBJECTIVES: Mapping[str, Spec] = MappingProxyType(
         **SEQUENCE,
         **PREFIX,
         **SOFT,
+        **PENALTY,
         **CORRECTION,
+        **DECOUPLED,
         **REJECTION,
         **MASK,
+        **ENTROPY,
         **BATCH_ADAPTIVE,
         **COVARIANCE,
         **DATA_MIXING,

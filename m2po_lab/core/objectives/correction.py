@@ -14,7 +14,7 @@ from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
 from m2po_lab.core.objectives.clip import beyond_clip, clipped_loss, log_bound
 from m2po_lab.core.objectives.parameters import Parameter
 from m2po_lab.core.objectives.plain import keep_all
-from m2po_lab.core.objectives.soft import weighted_log_loss
+from m2po_lab.core.objectives.weights import capped, weighted_log_loss
 
 TIS_SOURCE = "Yao et al. 2025; verl rollout_is_threshold"
 PROXIMAL = MappingProxyType(
@@ -45,15 +45,8 @@ def correction_log_ratio(tokens: Tokens, params: Params) -> Array:
     return detach(tokens.ratio(name))
 
 
-def capped(tokens: Tokens, log_weight: Array, cap: float, keep: Array) -> Array:
-    """min(e^log_weight, cap) on `keep`, 0 elsewhere."""
-    xp = tokens.xp
-    over = log_weight > log_bound(cap)
-    inside = tokens.exp(log_weight, keep & ~over)
-    return xp.where(keep & over, xp.full_like(inside, cap), inside)
-
-
-def _bounds(params: Params) -> tuple[float, float, float]:
+def proximal_bounds(params: Params) -> tuple[float, float, float]:
+    """PPO's bounds on rho: (1 - eps_low, 1 + eps_high, no dual clip)."""
     return 1 - params["eps_low"], 1 + params["eps_high"], math.inf
 
 
@@ -61,11 +54,11 @@ def within_proximal_clip(tokens: Tokens, params: Params) -> Array:
     """Tokens whose rho is within PPO's bounds; all without a proximal policy."""
     if not params["proximal"]:
         return keep_all(tokens, params)
-    return ~beyond_clip(tokens, tokens.ratio("current/proximal"), *_bounds(params))
+    return ~beyond_clip(tokens, tokens.ratio("current/proximal"), *proximal_bounds(params))
 
 
 def corrected_weight(tokens: Tokens, params: Params, keep: Array, correction: Array) -> Array:
-    """correction * rho with a proximal policy, the correction alone without."""
+    """Return correction * rho with a proximal policy, the correction alone without."""
     if not params["proximal"]:
         return correction
     return correction * tokens.exp(tokens.ratio("current/proximal"), keep)
@@ -75,7 +68,9 @@ def corrected_loss(tokens: Tokens, params: Params, keep: Array, correction: Arra
     """sg(correction) times PPO's surrogate of rho, or -sg(correction) A l."""
     if not params["proximal"]:
         return weighted_log_loss(tokens, correction, keep)
-    surrogate = clipped_loss(tokens, keep, tokens.ratio("current/proximal"), *_bounds(params))
+    surrogate = clipped_loss(
+        tokens, keep, tokens.ratio("current/proximal"), *proximal_bounds(params)
+    )
     return detach(correction) * surrogate
 
 
@@ -125,38 +120,6 @@ def _icepop_loss(tokens: Tokens, params: Params, keep: Array) -> Array:
     inside = tokens.valid & _icepop_inside(tokens, params)
     correction = tokens.exp(correction_log_ratio(tokens, params), inside)
     return corrected_loss(tokens, params, keep, correction)
-
-
-def _decoupled_inside(tokens: Tokens, params: Params) -> Array:
-    """Tokens that the rejection leaves: b <= cap under action 'mask', all otherwise."""
-    if params["action"] != "mask":
-        return tokens.valid
-    return detach(tokens.ratio("proximal/behavior")) <= log_bound(params["cap"])
-
-
-def _decoupled_correction(tokens: Tokens, params: Params, where: Array) -> Array:
-    """b, min(b, cap), or 1 where no rejection is configured."""
-    log_b = detach(tokens.ratio("proximal/behavior"))
-    if params["action"] == "none":
-        return tokens.xp.ones_like(log_b)
-    return capped(tokens, log_b, params["cap"], where)
-
-
-def _decoupled_keep(tokens: Tokens, params: Params) -> Array:
-    rho = tokens.ratio("current/proximal")
-    return _decoupled_inside(tokens, params) & ~beyond_clip(tokens, rho, *_bounds(params))
-
-
-def _decoupled_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    rho = tokens.exp(tokens.ratio("current/proximal"), keep)
-    return rho * _decoupled_correction(tokens, params, keep)
-
-
-def _decoupled_loss(tokens: Tokens, params: Params, keep: Array) -> Array:
-    inside = tokens.valid & _decoupled_inside(tokens, params)
-    surrogate = clipped_loss(tokens, keep, tokens.ratio("current/proximal"), *_bounds(params))
-    correction = _decoupled_correction(tokens, params, inside)
-    return tokens.xp.where(inside, correction * surrogate, tokens.zero)
 
 
 def _topr_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
@@ -228,7 +191,9 @@ CORRECTION = MappingProxyType(
             loss=_icepop_loss,
             parameters=MappingProxyType(
                 {
-                    "low": Parameter(default=0.5, source="Ling team 2025", meaning="smallest b"),
+                    "low": Parameter(
+                        default=0.5, source="Ling team 2025", meaning="smallest b (or r)"
+                    ),
                     "high": _cap(5.0, "Ling team 2025", "largest b"),
                     **PROXIMAL,
                 }
@@ -236,37 +201,6 @@ CORRECTION = MappingProxyType(
             needs_for=needs_proximal,
             paper="Ling team 2025, Every step evolves, IcePop (arXiv 2510.18855)",
             link="https://arxiv.org/abs/2510.18855",
-        ),
-        "decoupled_ppo": Spec(
-            summary=(
-                "PPO with three policies: the clip is around the proximal policy (the trainer at"
-                " the start of the step), and a weight without gradient corrects for the older"
-                " policy that sampled. AReaL rejects tokens whose correction exceeds `cap`"
-                " (action 'mask') or cuts it there ('clamp'); D stays the number of valid tokens."
-                " Trap: without rejection sampling AReaL's loss applies no correction at all"
-                " ('none' here), whatever the sampler; the paper's is cap = infinity."
-            ),
-            formula="loss = -sg(b 1[b<=cap]) min(rho A, clip(rho) A); w = rho b where kept",
-            keep=_decoupled_keep,
-            weight=_decoupled_weight,
-            loss=_decoupled_loss,
-            parameters=MappingProxyType(
-                {
-                    "cap": _cap(5.0, "AReaL rejection_sampling.upper", "largest b"),
-                    "action": Parameter(
-                        default="mask",
-                        source="AReaL rejection_sampling.action",
-                        meaning="reject beyond the cap, cut the weight there, or no weight at all",
-                        choices=("mask", "clamp", "none"),
-                    ),
-                    "eps_low": PROXIMAL["eps_low"],
-                    "eps_high": PROXIMAL["eps_high"],
-                }
-            ),
-            needs=("current_logp", "behavior_logp", "proximal_logp", "advantage"),
-            ratio="current/proximal",
-            paper="Hilton et al. 2022 (arXiv 2110.00641); Fu et al. 2025, AReaL (2505.24298)",
-            link="https://arxiv.org/abs/2505.24298",
         ),
         "topr": Spec(
             summary=(

@@ -100,8 +100,8 @@ COVARIANCE = MappingProxyType(
                 "Clip-Cov: among the tokens whose covariance lies between two bounds, a few drawn"
                 " at random lose their gradient, on top of PPO's clip, so that entropy falls more"
                 " slowly. Public code draws from torch's global generator; here the draw is a"
-                " function of `seed`, row and position, the same on every library: pass another"
-                " seed every step."
+                " hash of `seed` and of what the token is, the same on every library and in any"
+                " order of the rows: pass another seed every step."
             ),
             formula="drop max(1, floor(fraction N)) of cov_low < cov_t < cov_high; else PPO",
             keep=_clip_cov_keep,

@@ -11,10 +11,9 @@ from types import MappingProxyType
 from m2po_lab.core.arrays import Array
 from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
 from m2po_lab.core.objectives.clip import EPS_HIGH, EPS_LOW, beyond_clip, clipped_loss
-from m2po_lab.core.objectives.correction import capped
 from m2po_lab.core.objectives.parameters import Parameter
 from m2po_lab.core.objectives.plain import ratio_weight
-from m2po_lab.core.objectives.soft import weighted_log_loss
+from m2po_lab.core.objectives.weights import capped, weighted_log_loss
 
 DPPO_PAPER = "Qi et al. 2026 (arXiv 2602.04879)"
 
@@ -56,7 +55,7 @@ def _minirl_keep(tokens: Tokens, params: Params) -> Array:
 
 
 def capped_ratio(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = min(r, cap)."""
+    """Weight w = min(r, cap)."""
     return capped(tokens, detach(tokens.log_ratio), params["cap"], keep)
 
 

@@ -7,8 +7,20 @@ the library nor on the layout.
 
 import math
 
-from m2po_lab.core.arrays import Array
-from m2po_lab.core.objectives.base import Tokens
+from m2po_lab.core.arrays import Array, row_positions
+from m2po_lab.core.objectives.base import Tokens, detach
+
+
+def positions(tokens: Tokens) -> Array:
+    """Position of every token in its row, int64, without the cache, whose lock no graph can hold.
+
+    The batch's own `row_and_position` is the same numbers.
+    """
+    xp, batch = tokens.xp, tokens.batch
+    if batch.lengths is not None:
+        return row_positions(batch.lengths)[1]
+    place = xp.arange(batch.shape[1], dtype=xp.int64, device=tokens.valid.device)
+    return xp.broadcast_to(place[None, :], batch.shape)
 
 
 def count(tokens: Tokens, mask: Array) -> Array:
@@ -37,6 +49,7 @@ def top(tokens: Tokens, values: Array, eligible: Array, k: Array) -> Array:
     ranked = xp.where(eligible, values, xp.full_like(values, -math.inf))
     descending = xp.sort(xp.reshape(ranked, (-1,)), descending=True)
     place = xp.arange(descending.shape[0], dtype=xp.int64, device=descending.device)
+    k = xp.minimum(k, count(tokens, eligible))
     last = xp.sum(xp.where(place == k - 1, descending, tokens.zero))
     above, equal = eligible & (ranked > last), eligible & (ranked == last)
     room = k - count(tokens, above)
@@ -74,24 +87,38 @@ def _row_quantile(tokens: Tokens, padded: Array, counts: Array, q: float) -> Arr
 
 
 def random_keys(tokens: Tokens, seed: int) -> Array:
-    """A pseudo-random number in [0, 2^32) for every token, a function of (seed, row, position).
+    """A pseudo-random number in [0, 2^32) for every token, a hash of (seed, position, l, mu).
 
-    Integer hashing instead of a generator of the library: numpy and torch, padded and ragged give
-    the same keys, and torch.compile can trace it.
+    A hash of what the token is, not a draw from the library's generator: numpy and torch, padded
+    and ragged, any order of the rows and any split of them give the same keys, and torch.compile
+    can trace it. Tokens that agree in all four are told apart by their canonical order.
     """
-    xp = tokens.xp
-    row, position = tokens.batch.row_and_position
+    position = positions(tokens)
     start = (int(seed) * 0x9E3779B1 + 0x7F4A7C15) % 2**32
-    mixed = _scramble(tokens, _scramble(tokens, row + start) + position)
-    return xp.astype(mixed, xp.float64)
+    mixed = _scramble(tokens, position + start)
+    for column in (tokens.current, tokens.behavior):
+        mixed = _scramble(tokens, mixed + _whole(tokens, detach(column)))
+    return tokens.xp.astype(mixed, tokens.xp.float64)
+
+
+def _whole(tokens: Tokens, values: Array) -> Array:
+    """The values in steps of 2^-20, as non-negative int64 below 2^41."""
+    xp = tokens.xp
+    steps = xp.clip(xp.floor(values * 2.0**20), -(2.0**40), 2.0**40 - 1)
+    return xp.astype(steps + 2.0**40, xp.int64)
 
 
 def _scramble(tokens: Tokens, value: Array) -> Array:
-    """Mix the lower 32 bits of a non-negative int64 array."""
+    """Mix a non-negative int64 array into 32 bits."""
     xp = tokens.xp
-    shift, low = xp.full_like(value, 16), xp.full_like(value, 2**32 - 1)
-    value = xp.bitwise_and(value, low)
+    low = xp.full_like(value, 2**32 - 1)
+    value = xp.bitwise_and(xp.bitwise_xor(value, _halved(tokens, value, 32)), low)
     for _ in range(2):
-        value = xp.bitwise_xor(value, xp.bitwise_right_shift(value, shift))
+        value = xp.bitwise_xor(value, _halved(tokens, value, 16))
         value = xp.bitwise_and(value * 0x45D9F3B, low)
-    return xp.bitwise_xor(value, xp.bitwise_right_shift(value, shift))
+    return xp.bitwise_xor(value, _halved(tokens, value, 16))
+
+
+def _halved(tokens: Tokens, value: Array, times: int) -> Array:
+    """Value shifted right."""
+    return tokens.xp.bitwise_right_shift(value, tokens.xp.full_like(value, times))

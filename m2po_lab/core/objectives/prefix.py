@@ -6,6 +6,7 @@ from types import MappingProxyType
 from m2po_lab.core.arrays import Array
 from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
 from m2po_lab.core.objectives.clip import beyond_clip, clipped_loss
+from m2po_lab.core.objectives.order import positions
 from m2po_lab.core.objectives.parameters import Parameter
 
 UNSETTLED = "Lei, Cheng, Tao 2026 (arXiv 2601.22718); not settled, see the summary"
@@ -18,7 +19,7 @@ def prefix_minimum(tokens: Tokens, values: Array) -> Array:
     position in the row guards the ends, so that both layouts go through the same lines.
     """
     xp, axis = tokens.xp, values.ndim - 1
-    width, position = values.shape[axis], tokens.batch.row_and_position[1]
+    width, position = values.shape[axis], positions(tokens)
     inf = xp.full_like(values, math.inf)
     best = _shifted(tokens, xp.where(tokens.valid, values, inf), position, 1)
     step = 1
@@ -57,7 +58,7 @@ def _keep(tokens: Tokens, params: Params) -> Array:
 
 
 def _weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = r_t min_{j<t} r_j."""
+    """Weight w = r_t min_{j<t} r_j."""
     return tokens.exp(_product(tokens), keep)
 
 

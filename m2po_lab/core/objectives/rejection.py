@@ -14,7 +14,6 @@ from m2po_lab.core.objectives.base import Params, Spec, Tokens
 from m2po_lab.core.objectives.clip import log_bound
 from m2po_lab.core.objectives.correction import (
     PROXIMAL,
-    capped,
     corrected_loss,
     corrected_weight,
     correction_log_ratio,
@@ -23,6 +22,7 @@ from m2po_lab.core.objectives.correction import (
 )
 from m2po_lab.core.objectives.parameters import Parameter
 from m2po_lab.core.objectives.tokens import RATIO_LIMIT
+from m2po_lab.core.objectives.weights import capped
 
 LEVELS = ("token", "sequence_product", "sequence_geometric", "sequence_max")
 METRICS = ("ratio", "k1", "k2", "k3")

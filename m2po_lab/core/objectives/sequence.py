@@ -41,7 +41,7 @@ def _gspo_keep(tokens: Tokens, params: Params) -> Array:
 
 
 def _gspo_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = s_i on kept rows."""
+    """Weight w = s_i on kept rows."""
     return tokens.exp(log_geometric(tokens), keep)
 
 
@@ -91,7 +91,7 @@ def _gmpo_log_ratio(tokens: Tokens, params: Params, keep: Array) -> Array:
 
 
 def _gmpo_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = exp(row mean of the clipped d) on tokens whose d was not clipped."""
+    """Weight w = exp(row mean of the clipped d) on tokens whose d was not clipped."""
     return tokens.exp(_gmpo_log_ratio(tokens, params, keep), keep)
 
 
@@ -102,14 +102,14 @@ def _gmpo_loss(tokens: Tokens, params: Params, keep: Array) -> Array:
 
 
 def _gmpo_penalty(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w (A_i - A_t): what is left where A varies within a row, whose mean is what counts."""
+    """Weight times (A_i - A_t): what is left where A varies within a row."""
     some = keep & (tokens.advantage != 0)
     ratio = tokens.exp(_gmpo_log_ratio(tokens, params, keep), some)
     return ratio * (row_advantage(tokens) - tokens.advantage)
 
 
 def _vespo_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """w = exp(lam + k log S - lam S), 1 at S = 0 log-ratio; (k, lam) by the sign of A."""
+    """Weight w = exp(lam + k log S - lam S), 1 at S = 1; (k, lam) by the sign of A."""
     xp = tokens.xp
     log_s, like = log_product(tokens), tokens.advantage
     up = tokens.advantage >= 0
