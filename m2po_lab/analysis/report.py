@@ -12,7 +12,6 @@ from m2po_lab.analysis.judged import judged
 from m2po_lab.analysis.missing import not_computable
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import SETS, RatioTables
-from m2po_lab.core.batch import RATIOS
 from m2po_lab.core.sequence import KINDS
 
 SCHEMA = "m2po-lab/report/1"
@@ -28,12 +27,12 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "tokens": analysis.integrity.tokens.to_dict(),
         "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
         "primary": primary,
-        "ratios": {n: ratio_report(analysis.ratios[n]) for n in RATIOS if n in analysis.ratios},
+        "ratios": {name: ratio_report(t) for name, t in analysis.computable.items()},
         "objectives": what_if.objectives,
         "overlap": what_if.overlap,
         "sweeps": what_if.sweeps,
         "reach": what_if.reach,
-        "attribution": attribution_report(analysis.ratios),
+        "attribution": attribution_report(analysis.computable),
         "reward": facts_report.reward_report(facts),
         "lengths": facts_report.lengths_report(facts),
         "groups": facts_report.groups_report(facts),
@@ -42,7 +41,8 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "worst": analysis.worst[primary].tokens if primary is not None else None,
         "metrics": None,
     }
-    missing = not_computable(whole, analysis.options.by, what_if.missing)
+    reasons = {f"ratios/{name}": why for name, why in analysis.integrity.untrusted().items()}
+    missing = not_computable(whole, analysis.options.by, what_if.missing | reasons)
     return {**whole, "not_computable": missing}
 
 

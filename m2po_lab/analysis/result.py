@@ -44,8 +44,14 @@ class Analysis:
 
     @property
     def primary(self) -> str | None:
-        """The first available ratio, in the order current/behavior, proximal/behavior, ..."""
-        return next((name for name in RATIOS if name in self.ratios), None)
+        """The first computable ratio, in the order current/behavior, proximal/behavior, ..."""
+        return next(iter(self.computable), None)
+
+    @property
+    def computable(self) -> dict[str, RatioTables]:
+        """Tables of the ratios whose columns belong to the same tokens, in the order of RATIOS."""
+        untrusted = self.integrity.untrusted()
+        return {n: self.ratios[n] for n in RATIOS if n in self.ratios and n not in untrusted}
 
     def absorb(self, other: "Analysis") -> None:
         """Add another analysis to this one, in place; the other one stays as it is.

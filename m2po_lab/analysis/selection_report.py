@@ -55,7 +55,7 @@ def m2po_from_histograms(scopes: Keyed, budget: float) -> Report:
     """Return the same for M2PO from the histograms of all scopes, for logs beyond the sample.
 
     `masked` takes the tokens of a scope's boundary bin (3 % wide in |d|) to be alike; masked_low
-    and masked_high hold for any tokens in it. threshold is the lower edge of the lowest boundary bin.
+    and masked_high hold for any tokens in it. threshold is the lower edge of the lowest such bin.
     """
     found = active.masked(scopes, budget)
     n, total = int(scopes.field("n").sum()), int(scopes.field("active").sum())
