@@ -23,8 +23,8 @@ def objective_report(stage: Stage, verdict: Verdict) -> Report:
       advantages every dropped token counts and the parts are null.
     - weight_mean, weight_ess_fraction: mean of w and (sum w)^2 / (n sum w^2) over all tokens,
       dropped ones as 0.
-    - mass_kept: sum min(|w|, r) |A| / sum r |A|, the share of the unclipped estimator's gradient
-      mass that is left; in [0, 1]. Where w <= r it is sum |w A| / sum |r A|.
+    - mass_kept: sum |w A| / sum |r A|, gradient mass against the unclipped estimator's; in [0, 1]
+      for objectives that only drop tokens, above 1 for those that raise weights.
     - variance_ratio: variance of w A over tokens against that of r A.
     - tokens: how many tokens this is about; exact: they are all of the log.
     - lost_by_probability, lost_by_entropy: the fraction dropped in each bin.
@@ -67,7 +67,7 @@ def _mass(stage: Stage, weight: Floats) -> Report:
         return {"mass_kept": None, "variance_ratio": None}
     unclipped = np.exp(np.minimum(stage.d, RATIO_LIMIT))
     size = np.abs(stage.advantage)
-    left = float((np.minimum(np.abs(weight), unclipped) * size).sum())
+    left = float((np.abs(weight) * size).sum())
     variance = float(np.var(unclipped * stage.advantage))
     return {
         "mass_kept": finite(ratio(left, float((unclipped * size).sum()))),
