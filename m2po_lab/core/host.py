@@ -40,8 +40,11 @@ def to_library(values: Host, like: Array) -> Array:
     return namespace(like).asarray(values, device=like.device)
 
 
-def spans(shape: tuple[int, ...], chunk: int = CHUNK) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Cut a flat or padded layout into pieces: (flat start, index); pieces are contiguous."""
+def spans(
+    shape: tuple[int, ...], chunk: int | None = None
+) -> Iterator[tuple[int, tuple[slice, ...]]]:
+    """Cut a flat or padded layout into contiguous pieces of about CHUNK: (flat start, index)."""
+    chunk = chunk or CHUNK
     if len(shape) == 1:
         for start in range(0, shape[0], chunk):
             yield start, (slice(start, start + chunk),)
