@@ -6,10 +6,17 @@ from m2po_lab.logs.source import Source
 
 _ZIP = b"PK\x03\x04"
 _LOOK_BYTES = 1 << 20
+_HEADER_BYTES = 256
 
 
-def pickle_names(source: Source, *names: str) -> bool:
-    """Whether the file is a torch archive whose pickle holds all these texts near its start or end."""
+def pickle_names(source: Source, *names: str, within: int = _LOOK_BYTES) -> bool:
+    """Whether the file is a torch archive whose pickle holds all these texts.
+
+    Args:
+        source: the file.
+        names: texts to look for, such as keys of the dict that was saved.
+        within: how far from the start of the pickle; its last megabyte counts too if that is far.
+    """
     if not source.head.startswith(_ZIP):
         return False
     try:
@@ -18,14 +25,12 @@ def pickle_names(source: Source, *names: str) -> bool:
             if inside is None:
                 return False
             with archive.open(inside) as member:
-                start = member.read(_LOOK_BYTES)
-                rest = member.read()
+                start = member.read(within)
+                rest = member.read() if within == _LOOK_BYTES else b""
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return _half_written(source, names)
+        start, rest = (
+            source.head[: within + _HEADER_BYTES],
+            b"",
+        )  # cut short: the pickle comes first
     text = start + rest[-_LOOK_BYTES:]
     return all(name.encode() in text for name in names)
-
-
-def _half_written(source: Source, names: tuple[str, ...]) -> bool:
-    """An archive cut short still starts with its pickle."""
-    return all(name.encode() in source.head for name in names)

@@ -19,10 +19,15 @@ from m2po_lab.logs.source import Source
 _MAGIC = b"PAR1"
 
 
+def starts_as_parquet(source: Source) -> bool:
+    """Whether the file begins like Parquet, complete or not."""
+    return source.head.startswith(_MAGIC)
+
+
 @contextmanager
 def parquet(source: Source) -> Iterator[pq.ParquetFile | None]:
     """Open a Parquet file for the length of a `with`; None if it is none, or not a complete one."""
-    if not source.head.startswith(_MAGIC):
+    if not starts_as_parquet(source):
         yield None
         return
     plain = source.is_local and not source.is_compressed

@@ -14,7 +14,7 @@ from m2po_lab.logs.rows import Bools, Floats, Ints, Rows
 
 FLOAT_COLUMNS = (*LOGP_FIELDS, "weights", "entropy", "advantage")
 _BROADCAST = ("advantage", "version", "keep")
-_MUST_ALIGN = (*LOGP_FIELDS, "weights", "keep", "version")
+_MUST_ALIGN = (*LOGP_FIELDS, "weights", "keep")
 _UNKNOWN_VERSION = -1
 
 
@@ -113,7 +113,8 @@ def assemble(
     """Turn canonical rows into one ragged float64 batch with its Rows.
 
     A column that does not fit the tokens of its row is never cut or padded: the row holds NaN there
-    (no kept token for a mask, unknown for a version) and is marked `unaligned`.
+    and, if it is a log-prob column or the mask, is marked `unaligned`; a version that does not fit
+    is unknown.
 
     Args:
         records: rows under the canonical names of `columns.SYNONYMS`.

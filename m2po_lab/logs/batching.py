@@ -34,7 +34,7 @@ def batches(
         options: overrides of columns, size of a batch.
         notes: gets what was taken for what.
         own: canonical field -> names in this framework, in place of the general synonyms.
-        missing_flag: how to make the framework log two log-prob columns; noted if a batch lacks them.
+        missing_flag: how to make the framework log what a batch without any ratio lacks.
         file_step: step of the file and where it stands, in place of what its name says.
 
     Raises:

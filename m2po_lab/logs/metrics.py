@@ -1,6 +1,6 @@
 """Series of metric files: one number a step, as trainers log them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,3 +23,8 @@ class MetricSeries:
     step: NDArray[np.int64]
     value: NDArray[np.float64]
     framework: str
+
+    def followed_by(self, other: "MetricSeries") -> "MetricSeries":
+        """This series with the steps of another file behind it."""
+        step = np.concatenate([self.step, other.step])
+        return replace(self, step=step, value=np.concatenate([self.value, other.value]))

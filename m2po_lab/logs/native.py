@@ -181,7 +181,7 @@ def _rows(
     }
     unaligned = np.zeros(n, np.bool_)
     for role, column in laid.items():
-        if role not in ("entropy", "advantage"):
+        if role not in ("entropy", "advantage", "version"):
             unaligned |= column.difference != 0
     return Rows(
         source=[source.address] * n,

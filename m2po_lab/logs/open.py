@@ -100,7 +100,16 @@ class Log:
         entry.missing_flag = entry.missing_flag or notes.missing_flag
         entry.remarks.extend(r for r in notes.remarks if r not in entry.remarks)
         self.bad_rows += notes.bad_rows
-        self.metrics.extend(notes.metrics)
+        for series in notes.metrics:
+            self._add_series(series)
+
+    def _add_series(self, series: MetricSeries) -> None:
+        """Keep a series, at the end of the one of the same name if another file began it."""
+        for i, kept in enumerate(self.metrics):
+            if (kept.name, kept.framework) == (series.name, series.framework):
+                self.metrics[i] = kept.followed_by(series)
+                return
+        self.metrics.append(series)
 
     def _entry(self, unit: Unit) -> LogInput:
         """The entry of the unit's path and format."""

@@ -42,7 +42,7 @@ class Rows:
             (its tokens hold NaN); only columns with at least one such row.
         length_difference: column -> (B,) entries minus tokens, 0 where it fits.
         misfits: column -> row of the batch -> the entries as logged, for rows that do not fit.
-        unaligned: (B,) a log-prob, mask or version column does not fit the tokens and holds NaN.
+        unaligned: (B,) a log-prob column or the mask does not fit the tokens; a log-prob holds NaN.
         retokenised: (B,) two id columns of the row disagree.
         content: (B,) hash of what the row holds, identity, step and version left out.
         has_mask: a mask column gave `keep`; False means every token of the response counts.

@@ -101,6 +101,13 @@ class Source:
         with self.open() as stream:
             return read_up_to(stream, HEAD_BYTES)
 
+    def has_sibling(self, name: str) -> bool:
+        """Whether a file of that name lies in the same directory."""
+        path = str(PurePosixPath(self.path).parent / name)
+        if self.is_local:
+            return Path(path).exists()
+        return bool(fsspec.filesystem(self.protocol, **self.storage).exists(path))
+
     @property
     def step(self) -> tuple[int, str] | None:
         """Step that the file or a directory is named after, and the name: `7.jsonl`, `step_7/`."""

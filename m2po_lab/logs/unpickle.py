@@ -118,6 +118,11 @@ def load_pickle(stream: IO[bytes], address: str) -> Any:
     return guarded(lambda: SafeUnpickler(stream).load(), address)
 
 
+def load_pickle_bytes(data: bytes, address: str) -> Any:
+    """Read one pickle from memory; see `load_pickle`."""
+    return load_pickle(io.BytesIO(data), address)
+
+
 def guarded(load: Callable[[], Any], address: str) -> Any:
     """Run a load and turn whatever a broken or hostile file raises into one line."""
     try:

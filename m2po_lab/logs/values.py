@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ class Numbers(NamedTuple):
     null: NDArray[np.bool_] | None
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: Any) -> TypeGuard[Any]:
     """A list, tuple or array of at least one dimension; not a text."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0

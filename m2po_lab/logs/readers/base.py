@@ -1,7 +1,7 @@
 """What the framework readers share."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -15,12 +15,12 @@ Columns = Mapping[str, tuple[str, ...]]
 
 
 class JsonFormat(OneByOne):
-    """A framework that writes JSON objects, one a line; subclasses say which keys and which rows."""
+    """A framework that writes JSON objects, one a line; subclasses say what is in them."""
 
     name = ""
     keys: frozenset[str] = frozenset()
     """Keys that together mark the format."""
-    own: Columns = {}
+    own: ClassVar[Columns] = {}
     """Canonical field -> this framework's names."""
     missing_flag: str | None = None
     """How to make the framework log what is missing."""
@@ -54,10 +54,18 @@ class JsonFormat(OneByOne):
 
 def cut(row: Mapping[str, Any], width: int, start: int, stop: int) -> dict[str, Any]:
     """The row with every list of `width` entries cut to those from start to stop."""
-    return {
-        key: value[start:stop] if values.is_sequence(value) and len(value) == width else value
-        for key, value in row.items()
-    }
+    return {key: v[start:stop] if has_length(v, width) else v for key, v in row.items()}
+
+
+def has_length(value: Any, length: int) -> TypeGuard[Any]:
+    """Whether a value is a list, tuple or array of this many entries."""
+    return values.is_sequence(value) and len(value) == length
+
+
+def kept_part(mask: Any) -> tuple[int, int]:
+    """First kept token and the one after the last; the whole if none is kept."""
+    kept = np.flatnonzero(values.mask(mask))
+    return (int(kept[0]), int(kept[-1]) + 1) if len(kept) else (0, len(mask))
 
 
 def without_prompt(row: Mapping[str, Any], mask: str, tokens: str) -> dict[str, Any]:
@@ -66,11 +74,11 @@ def without_prompt(row: Mapping[str, Any], mask: str, tokens: str) -> dict[str, 
     The response starts at the first kept token; a row without one stays whole, all masked. The
     prompt's ids go under `prompt_ids`.
     """
-    keep = values.mask(row[mask])
-    start = int(np.argmax(keep)) if keep.any() else 0
-    response = cut(row, len(keep), start, len(keep))
-    ids = row.get(tokens)
-    if start and values.is_sequence(ids) and len(ids) == len(keep):
+    width = len(row[mask])
+    start, _ = kept_part(row[mask])
+    response = cut(row, width, start, width)
+    ids: Any = row.get(tokens)
+    if start and has_length(ids, width):
         response["prompt_ids"] = ids[:start]
     return response
 
@@ -78,7 +86,4 @@ def without_prompt(row: Mapping[str, Any], mask: str, tokens: str) -> dict[str, 
 def columnar(item: Mapping[str, Any], count: int) -> Iterator[dict[str, Any]]:
     """Rows of an object that holds lists, one entry a row; other values belong to every row."""
     for i in range(count):
-        yield {
-            key: value[i] if values.is_sequence(value) and len(value) == count else value
-            for key, value in item.items()
-        }
+        yield {key: value[i] if has_length(value, count) else value for key, value in item.items()}

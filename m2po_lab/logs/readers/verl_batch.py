@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.core.batch import TokenBatch
-from m2po_lab.logs import values
 from m2po_lab.logs.archives import pickle_names
 from m2po_lab.logs.batching import NumberedRow, batches
 from m2po_lab.logs.errors import UnreadableLogError
 from m2po_lab.logs.inert import Inert
 from m2po_lab.logs.reader import Notes, OneByOne, ReadOptions
+from m2po_lab.logs.readers.base import has_length
 from m2po_lab.logs.source import Source
 from m2po_lab.logs.tensors import from_bytes
 from m2po_lab.logs.unpickle import load_pickle, load_torch
@@ -67,7 +67,7 @@ def _tensors(stored: Any, address: str) -> dict[str, Any]:
 
 
 def _decoded(item: Any) -> Any:
-    """One tensor of verl's numpy serialization: (dtype, shape, bytes), or (layout, list of these)."""
+    """One tensor of verl's numpy serialization: (dtype, shape, bytes), or (layout, list)."""
     if len(item) == 2:
         return [_decoded(piece) for piece in item[1]]
     dtype, shape, data = item
@@ -80,14 +80,8 @@ def padded_rows(tensors: Mapping[str, Any], others: Mapping[str, Any]) -> Iterat
 
     Where the attention mask is absent the response ends with its last unmasked token.
     """
-    width = next(
-        (
-            t.shape[1]
-            for name in ("responses", "response_mask")
-            if (t := tensors.get(name)) is not None
-        ),
-        0,
-    )
+    known = (tensors.get(name) for name in ("responses", "response_mask", "rollout_log_probs"))
+    width = next((tensor.shape[1] for tensor in known if tensor is not None), 0)
     prompts, attention = tensors.get("prompts"), tensors.get("attention_mask")
     count = next((len(t) for t in tensors.values()), 0)
     for i in range(count):
@@ -104,9 +98,7 @@ def padded_rows(tensors: Mapping[str, Any], others: Mapping[str, Any]) -> Iterat
             if attention is not None and attention.shape[1] == prompts.shape[1] + width:
                 inside = attention[i, : prompts.shape[1]] != 0
             row["prompt_ids"] = prompts[i][inside]
-        row.update(
-            {k: v[i] for k, v in others.items() if values.is_sequence(v) and len(v) == count}
-        )
+        row.update({k: v[i] for k, v in others.items() if has_length(v, count)})
         if (scores := next((row[n] for n in _SCORES if n in row), None)) is not None:
             row["reward"] = float(np.sum(scores))
         yield i + 1, row
@@ -139,7 +131,7 @@ def _queue_rows(held: Mapping[str, Any], step: Any) -> Iterator[NumberedRow]:
     tensors, keys = held["tensordict"], held.get("keys") or []
     tags = held.get("tags") or []
     for i in range(len(keys)):
-        row = {k: v[i] for k, v in tensors.items() if values.is_sequence(v) and len(v) == len(keys)}
+        row = {k: v[i] for k, v in tensors.items() if has_length(v, len(keys))}
         key = str(keys[i])
         found = _KEY.match(key)
         row |= {"row_id": key, "uid": found[1] if found else key, "train_version": step}

@@ -5,10 +5,10 @@ Written by `_dump_generations` (verl/trainer/ppo/ray_trainer.py and v1/trainer_b
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from m2po_lab.logs.batching import NumberedRow
-from m2po_lab.logs.readers.base import JsonFormat
+from m2po_lab.logs.readers.base import Columns, JsonFormat
 
 _KEY = re.compile(r"^(.+)_\d+_\d+$")
 
@@ -24,7 +24,7 @@ class VerlGenerations(JsonFormat):
 
     name = "verl-generations"
     keys = frozenset({"input", "output", "score", "step", "gts"})
-    own = {"row_id": ("row_id", "request_id")}
+    own: ClassVar[Columns] = {"row_id": ("row_id", "request_id")}
     missing_flag = MISSING_FLAG
 
     def rows(self, line: int, item: dict[str, Any]) -> Iterator[NumberedRow]:
