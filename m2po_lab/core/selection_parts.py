@@ -17,6 +17,8 @@ Reduce: TypeAlias = Callable[[Any], Any]
 Rows: TypeAlias = Array | Sequence[int] | None
 POSITION_BITS = 31
 """A token's place is row * 2^31 + position: rows below 2^32, rows of up to 2^31 tokens."""
+DEVICES = ("cuda",)
+"""Types of device with their own passes; tensors elsewhere are looked at on the host."""
 NAMED = 5
 """So many rows are named in an error."""
 
@@ -46,7 +48,7 @@ def part(batch: TokenBatch, ratio: str, rows: Ints | None = None) -> Part:
     """Choose the passes by where the batch lies; rows are counted from 0 where not given."""
     numbers = np.arange(batch.n_rows) if rows is None else rows
     columns = raw_columns(batch, ratio)
-    if getattr(columns.keep.device, "type", "cpu") == "cuda":
+    if getattr(columns.keep.device, "type", None) in DEVICES:
         return Part(batch, columns, selection_device, numbers)
     return Part(batch, host_columns(batch, ratio), selection_scan, numbers)
 

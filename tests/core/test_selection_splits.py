@@ -26,7 +26,7 @@ def gather(shape, pieces):
     return whole
 
 
-@settings(max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(problems(), st.integers(1, 4), st.integers(0, 999))
 def test_splitting_a_batch_never_changes_the_mask(problem, parts, seed):
     d, a, keep, budget = problem
@@ -39,7 +39,7 @@ def test_splitting_a_batch_never_changes_the_mask(problem, parts, seed):
     assert repr(threshold) == repr(whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(problems(), st.integers(1, 3), st.integers(1, 2), st.integers(0, 999))
 def test_the_number_of_ranks_never_changes_the_mask(problem, ranks, micro, seed):
     d, a, keep, budget = problem

@@ -81,7 +81,7 @@ def test_released_clips_where_algorithm_1_masks_and_more():
     assert clipped.sum() > 1.5 * masked.sum() > 0
 
 
-@settings(max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(problems())
 def test_areal_keeps_the_longest_prefix_under_the_budget_and_at_least_one(problem):
     d, a, keep, budget = problem
@@ -101,7 +101,7 @@ def test_areal_prefers_proximal_log_probs_and_the_last_of_tied_tokens():
     assert keep_areal(both, 0.04).all()
 
 
-@settings(max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(problems())
 def test_all_tokens_drops_the_fewest_that_bring_the_mean_under_the_budget(problem):
     d, a, keep, budget = problem
