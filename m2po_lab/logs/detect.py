@@ -41,6 +41,7 @@ def units_of(path: str, sources: Sequence[Source], options: ReadOptions) -> list
     groups: dict[str, list[Source]] = {}
     for source in sources:
         reader = by_name(options.format) if options.format != "auto" else choose(source, options)
+        source.forget()
         if reader is not None:
             groups.setdefault(reader.name, []).append(source)
     if not groups:
@@ -48,7 +49,7 @@ def units_of(path: str, sources: Sequence[Source], options: ReadOptions) -> list
     units = []
     for name, found in groups.items():
         notes = Notes()
-        arranged = by_name(name).arrange(found, notes)
+        arranged = by_name(name).arrange(found, notes) or [()]  # nothing ready: the remarks stay
         units += [Unit(path, name, group, tuple(notes.remarks)) for group in arranged]
     return units
 

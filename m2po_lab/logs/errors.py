@@ -15,3 +15,7 @@ class UnreadableLogError(ValueError):
         text = place + (f": {problem}" if problem else "") + (f"; {remedy}" if remedy else "")
         printable = "".join(c if c.isprintable() else " " for c in text)
         super().__init__(" ".join(printable.split()))
+
+
+class DamagedLogError(UnreadableLogError):
+    """One file of a log is cut short or broken; beside readable ones it counts as a bad row."""

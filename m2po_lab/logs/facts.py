@@ -162,6 +162,12 @@ def _integers(records: Sequence[Row], name: str) -> Ints | None:
     return found if (found != UNKNOWN).any() else None
 
 
+def _row_advantages(records: Sequence[Row]) -> NDArray[np.float64] | None:
+    """Advantages of whole responses; None if no row has a single one."""
+    found = [values.real(row.get("advantage")) for row in records]
+    return None if all(np.isnan(found)) else np.array(found, dtype=np.float64)
+
+
 def per_row(records: Sequence[Row], lengths: Ints, file_step: int | None) -> dict[str, Any]:
     """The per-row fields of Rows that need no token array."""
     reward = np.array([values.real(row.get("reward")) for row in records], dtype=np.float64)
@@ -178,6 +184,7 @@ def per_row(records: Sequence[Row], lengths: Ints, file_step: int | None) -> dic
         "step": step if (step != UNKNOWN).any() else None,
         "mini_batch": _integers(records, "mini_batch"),
         "train_version": _integers(records, "train_version"),
+        "advantage": _row_advantages(records),
         "reward": reward if any("reward" in row for row in records) else None,
         "prompt_key": keys if keys.any() else None,
         "prompt_length": prompts if (prompts != UNKNOWN).any() else None,

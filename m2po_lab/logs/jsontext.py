@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import orjson
 
@@ -105,6 +105,13 @@ def looks_like_json(source: Source) -> bytes:
 
 def first_object(source: Source) -> dict[str, Any]:
     """The first line of a JSON-lines file that holds an object; empty if there is none."""
+    if "first_object" not in source.seen:
+        source.seen["first_object"] = _first_object(source)
+    return cast(dict[str, Any], source.seen["first_object"])
+
+
+def _first_object(source: Source) -> dict[str, Any]:
+    """Read and parse it."""
     if looks_like_json(source) != b"{":
         return {}
     with source.open() as stream:

@@ -12,7 +12,7 @@ from m2po_lab.logs.rows import UNKNOWN, Rows
 
 _LISTS = ("row_id", "group_id", "finish_reason", "prompt", "response")
 _INTEGERS = ("step", "mini_batch", "train_version", "prompt_length", "response_length")
-_PER_ROW = ("unaligned", "retokenised", "content", "prompt_key", "reward", "line")
+_PER_ROW = ("unaligned", "retokenised", "content", "prompt_key", "reward", "advantage", "line")
 
 
 def coalesce(batches: Iterable[TokenBatch], batch_tokens: int) -> Iterator[TokenBatch]:
@@ -71,7 +71,7 @@ def _rows(batches: Sequence[TokenBatch]) -> Rows:
         joined[name] = _filled([getattr(p, name) for p in parts], counts, UNKNOWN, np.int64)
     for name in _PER_ROW:
         arrays = [getattr(p, name) for p in parts]
-        fill = np.nan if name == "reward" else 0
+        fill = np.nan if name in ("reward", "advantage") else 0
         joined[name] = _filled(arrays, counts, fill, None)
     joined["nulls"] = _dicts([p.nulls for p in parts], sizes, np.bool_)
     joined["absent"] = _dicts([p.absent for p in parts], counts, np.bool_)

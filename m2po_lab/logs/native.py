@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs import arrow
 from m2po_lab.logs.columns import Columns
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
 from m2po_lab.logs.facts import text_hashes
 from m2po_lab.logs.hashing import bytes_hash, row_hashes
 from m2po_lab.logs.reader import Notes, OneByOne, ReadOptions
@@ -54,9 +54,7 @@ class Native(OneByOne):
         (source,) = sources
         with arrow.parquet(source) as file:
             if file is None:
-                raise UnreadableLogError(
-                    source.address, "no complete Parquet file", "copy it again"
-                )
+                raise DamagedLogError(source.address, "no complete Parquet file", "copy it again")
             _check_version(source, file)
             chosen = _chosen(file.schema_arrow.names, source, options, notes)
             step = None if source.step is None else source.step[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs.detect import Unit, units_of
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
 from m2po_lab.logs.find import find
 from m2po_lab.logs.merging import coalesce
 from m2po_lab.logs.metrics import MetricSeries
@@ -84,6 +84,10 @@ class Log:
         for unit in self.units:
             entry, notes = self._entry(unit), Notes()
             entry.files += len(unit.sources)
+            notes.remarks.extend(unit.remarks)
+            if not unit.sources:
+                self._take(entry, notes)
+                continue
             try:
                 for batch in by_name(unit.format).read(unit.sources, self.options, notes):
                     if batch.n_rows == 0:
@@ -91,6 +95,9 @@ class Log:
                     entry.rows += batch.n_rows
                     entry.tokens += batch.shape[0]
                     yield batch
+            except DamagedLogError as error:
+                notes.bad_rows += 1
+                notes.remark(str(error))
             finally:
                 self._take(entry, notes)
 
@@ -121,9 +128,12 @@ class Log:
 
     def nothing_read(self) -> UnreadableLogError:
         """The error of a log without a readable row."""
-        bad = f" ({self.bad_rows} malformed)" if self.bad_rows else ""
+        reasons = [remark for entry in self.inputs for remark in entry.remarks]
+        if self.bad_rows and not reasons:
+            reasons = [f"{self.bad_rows} malformed"]
+        said = f" ({'; '.join(reasons)})" if reasons else ""
         return UnreadableLogError(
-            self.path, f"no readable row{bad}", "is the run still writing it?"
+            self.path, f"no readable row{said}", "is the run still writing it?"
         )
 
     def parts(self) -> list["Log"]:

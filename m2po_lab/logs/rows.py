@@ -28,6 +28,7 @@ class Rows:
         mini_batch: optimizer mini-batch within the step.
         train_version: weight version that `current_logp` belongs to.
         reward: NaN where absent.
+        advantage: where the log gives one a response; a log without tokens has it only here.
         finish_reason: why sampling stopped, in the framework's words.
         prompt, response: text, if the log has any.
         prompt_key: hash of the prompt (ids or text); 0 where unknown.
@@ -56,6 +57,7 @@ class Rows:
     mini_batch: Ints | None = None
     train_version: Ints | None = None
     reward: Floats | None = None
+    advantage: Floats | None = None
     finish_reason: Texts | None = None
     prompt: Texts | None = None
     response: Texts | None = None

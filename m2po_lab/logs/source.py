@@ -32,6 +32,7 @@ class Source:
         root: directory that the search started in ("" for a file named itself); bare numbers in
             directory names above it are not read as steps.
         storage: options of the file system.
+        seen: what detection has parsed of the content, until `forget`.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Source:
     protocol: str = "file"
     root: str = field(default="", compare=False)
     storage: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    seen: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -101,6 +103,11 @@ class Source:
         with self.open() as stream:
             return read_up_to(stream, HEAD_BYTES)
 
+    def forget(self) -> None:
+        """Let go of the content that detection has looked at."""
+        self.seen.clear()
+        self.__dict__.pop("head", None)
+
     def has_sibling(self, name: str) -> bool:
         """Whether a file of that name lies in the same directory."""
         path = str(PurePosixPath(self.path).parent / name)
@@ -112,13 +119,13 @@ class Source:
     def step(self) -> tuple[int, str] | None:
         """Step that the file or a directory is named after, and the name: `7.jsonl`, `step_7/`."""
         if found := _NAMED_STEP.search(self.stem):
-            return int(found[1]), f"file name {self.name}"
+            return int(found[1]), "file name"
         if self.stem.isdecimal():
-            return int(self.stem), f"file name {self.name}"
+            return int(self.stem), "file name"
         inside = len(self.folders) - len(PurePosixPath(self.root).parts) + 1 if self.root else 1
         for depth, folder in enumerate(self.folders[:4]):
             if found := _NAMED_STEP.search(folder):
-                return int(found[1]), f"directory {folder}"
+                return int(found[1]), "directory name"
             if folder.isdecimal() and depth < inside:
-                return int(folder), f"directory {folder}"
+                return int(folder), "directory name"
         return None

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
 from m2po_lab.logs.inflate import read_up_to
 from m2po_lab.logs.source import Source
 
@@ -37,7 +37,7 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
             database.execute("PRAGMA trusted_schema = OFF")
             yield database
     except sqlite3.DatabaseError as error:
-        raise UnreadableLogError(
+        raise DamagedLogError(
             source.address, f"broken database ({error})", "copy it again"
         ) from None
     finally:

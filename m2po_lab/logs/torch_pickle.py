@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
 from m2po_lab.logs.inert import Inert
 from m2po_lab.logs.tensors import Array, from_bytes, split_ragged
 from m2po_lab.logs.unpickle import PIECES, SafeUnpickler
@@ -61,7 +61,7 @@ def _check_archive(stream: IO[bytes], address: str) -> None:
         with zipfile.ZipFile(stream) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError):
-        raise UnreadableLogError(
+        raise DamagedLogError(
             address, "no complete torch.save archive", "is it still being written?"
         ) from None
     if any(name.endswith(_SCRIPT_MARK) for name in names):

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
 from m2po_lab.logs.inert import Inert, stand_in
 from m2po_lab.logs.numpy_pickle import NUMPY_PIECES, NumpyArray, finished
 
@@ -49,7 +49,7 @@ def _latin1(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 def _byte_array(data: Any = b"", *_: Any) -> bytes:
-    """A bytearray, of bytes only: of a number it would claim memory."""
+    """Bytes or a bytearray, of bytes only: of a number they would claim memory."""
     return bytes(data) if isinstance(data, bytes | bytearray) else b""
 
 
@@ -67,6 +67,7 @@ _BUILTINS: Mapping[str, Callable[..., Any]] = {
     "complex": complex,
     "object": Inert,
     "bytearray": _byte_array,
+    "bytes": _byte_array,
 }
 
 PIECES: Mapping[tuple[str, str], Any] = {
@@ -136,7 +137,7 @@ def guarded(load: Callable[[], Any], address: str) -> Any:
     except UnreadableLogError:
         raise
     except Exception as error:  # what a broken pickle raises is up to its bytes
-        raise UnreadableLogError(
+        raise DamagedLogError(
             address, f"no complete pickle ({type(error).__name__}: {error})", "copy it again"
         ) from None
 

@@ -116,10 +116,11 @@ def test_one_version_a_turn_is_given_to_the_tokens_of_its_turn() -> None:
     assert not batch.rows.unaligned.any()
 
 
-def test_turn_versions_that_do_not_match_the_turns_are_a_mismatch_not_a_guess() -> None:
+def test_turn_versions_that_do_not_match_the_turns_are_unknown_not_a_guess() -> None:
     batch = one(behavior_logp=[-1.0] * 4, keep=[1, 1, 1, 1], version=["4", "6"])
     assert batch.version.tolist() == [-1] * 4
-    assert batch.rows.unaligned.all()
+    assert batch.rows.length_difference["version"].tolist() == [-2]
+    assert not batch.rows.unaligned.any()
 
 
 def test_tokens_that_hold_the_prompt_are_cut_where_the_row_says_so() -> None:

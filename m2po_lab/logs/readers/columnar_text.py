@@ -22,13 +22,14 @@ _NOT_REWARDS = {"step", "advantages", "advantage", "entropy", "prompt", "complet
 
 
 def reward_of(row: dict[str, Any]) -> float | None:
-    """Sum of the reward functions' columns of a row (their weights are not logged); None without."""
-    given = [
-        v
+    """Sum of the reward functions of a row (their weights are not logged); None without."""
+    given = {
+        k: v
         for k, v in row.items()
         if k not in _NOT_REWARDS and isinstance(v, int | float) and not isinstance(v, bool)
-    ]
-    return float(np.sum(given)) if given else None
+    }
+    named = [v for k, v in given.items() if "reward" in k.lower()] or list(given.values())
+    return float(np.sum(named)) if named else None
 
 
 def prompt_group(row: dict[str, Any], prompt: str = "prompt") -> str | None:

@@ -1,7 +1,8 @@
-"""martingale's token ledger (`tokens.db`): each sampled token, and its score by each trainer revision.
+"""martingale's token ledger (`tokens.db`): sampled tokens, and their scores by trainer revisions.
 
-Tables: llm_revisions(digest, step), sequences(digest, record_json), scores(sequence_digest, position,
-train_revision_digest, record_json). Log-probs are `logprob_bits`, "f32:" and big-endian hex digits.
+Tables: llm_revisions(digest, step), sequences(digest, record_json), scores(sequence_digest,
+position, train_revision_digest, record_json). Log-probs are `logprob_bits`: "f32:" and big-endian
+hex digits.
 """
 
 import sqlite3
@@ -21,7 +22,7 @@ _MISSING = "the ledger has no scores: call its trainer hook after every update"
 
 
 class Martingale(OneByOne):
-    """One row a (sequence, trainer revision); a sequence without a score has its sampler's side only."""
+    """One row a (sequence, trainer revision); without a score the sampler's side only."""
 
     name = "martingale"
     own: ClassVar[Columns] = {"advantage": ("advantage_or_reward",), "reward": ()}
@@ -52,14 +53,17 @@ def _rows(database: sqlite3.Connection) -> Iterator[NumberedRow]:
         base = _sequence(record, steps)
         n = len(base["token_ids"])
         scores = _scores(database, (digest, record.get("terminal_digest") or digest))
-        for revision in sorted(scores, key=lambda r: steps.get(r, 0)) or [None]:
+        if not scores:
             number += 1
-            row = dict(base)
-            if revision is not None:
-                given = scores[revision]
-                row["trainer_log_probs"] = [given.get(i) for i in range(n)]
-                row["trainer_version"] = steps.get(revision)
-            yield number, row
+            yield number, base
+        for revision in sorted(scores, key=lambda r: steps.get(r, 0)):
+            number += 1
+            given = scores[revision]
+            scored = [given.get(i) for i in range(n)]
+            yield (
+                number,
+                {**base, "trainer_log_probs": scored, "trainer_version": steps.get(revision)},
+            )
 
 
 def _sequence(record: dict[str, Any], steps: dict[str, int]) -> dict[str, Any]:

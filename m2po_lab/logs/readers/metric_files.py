@@ -1,10 +1,10 @@
-"""Metric files: numbers a step and no tokens. verl's file logger, TRL's log_history, tinker, any other.
+"""Metric files: numbers a step and no tokens, from verl, TRL, tinker or any trainer.
 
 verl: {"step": N, "data": {...}} a line (verl/utils/tracking.py), or an array of {"step": N, ...};
 TRL: trainer_state.json with "log_history", or that array alone; tinker-cookbook: metrics.jsonl.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,12 @@ class MetricFile(OneByOne):
         first: Any = jsontext.first_object(source) if start == b"{" else None
         if not first:
             entries = _entries_of(jsontext.whole(source))
-            return bool(entries) and _looks_like_metrics(entries[0][1])
-        return not is_rollout(first) and _looks_like_metrics(_flat(first))
+            found = [item for _, item in entries[:2]]
+        elif "log_history" in first:
+            return True
+        else:
+            found = [_flat(first)] * (1 + (b"\n{" in source.head))
+        return bool(found) and _looks_like_metrics(found[0]) and _is_series(found)
 
     def read(
         self, sources: tuple[Source, ...], options: ReadOptions, notes: Notes
@@ -66,6 +70,11 @@ class MetricFile(OneByOne):
 def _is_number(value: Any) -> bool:
     """A number, or null in place of one."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_series(items: Sequence[Mapping[str, Any]]) -> bool:
+    """Entries with a step, or several of them: a lone object without one is a configuration."""
+    return len(items) > 1 or not set(_STEPS).isdisjoint(items[0])
 
 
 def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +106,7 @@ def _entries_of(value: Any, first: int = 0) -> list[Entry]:
     """
     if isinstance(value, dict):
         value = value.get("log_history", [value])
-    found = []
+    found: list[Entry] = []
     for i, item in enumerate(value if isinstance(value, list) else []):
         if isinstance(item, dict):
             flat = _flat(item)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from m2po_lab.logs import values
 from m2po_lab.logs.batching import NumberedRow
-from m2po_lab.logs.readers.base import Columns, JsonFormat, cut, has_length, without_prompt
+from m2po_lab.logs.readers.base import Columns, JsonFormat, cut, without_prompt
 from m2po_lab.logs.rows import UNKNOWN
 
 
@@ -17,7 +17,7 @@ class NemoRL(JsonFormat):
 
     name = "nemo-rl"
     keys = frozenset({"token_ids", "token_loss_mask", "generation_logprobs", "prev_logprobs"})
-    own: ClassVar[Columns] = {"row_id": ("row_id", "idx"), "prompt": (), "response": ("content",)}
+    own: ClassVar[Columns] = {"row_id": ("row_id", "idx"), "prompt": (), "response": ()}
 
     def rows(self, line: int, item: dict[str, Any]) -> Iterator[NumberedRow]:
         """Take off the leading dimension, cut to the input length, cut off the prompt."""
@@ -32,7 +32,4 @@ class NemoRL(JsonFormat):
         sample = values.real(row.get("sample_loss_mask"))
         if sample == 0:
             row["token_loss_mask"] = [0] * len(row["token_loss_mask"])
-        row = without_prompt(row, "token_loss_mask", "token_ids")
-        if has_length(row.get("content"), 1):
-            row["content"] = row["content"][0]
-        yield line, row
+        yield line, without_prompt(row, "token_loss_mask", "token_ids")

@@ -1,7 +1,7 @@
 """prime-rl: token exports of the trainer, and the packed micro-batches it was fed.
 
-`enable_token_export` writes token_exports/step_N/rank_R.jsonl, full sequences, and STABLE once a
-is complete (src/prime_rl/trainer/rl/token_export.py). The file-system transport writes
+`enable_token_export` writes token_exports/step_N/rank_R.jsonl, full sequences, and STABLE once
+the step is complete (src/prime_rl/trainer/rl/token_export.py). The file-system transport writes
 rollouts/step_N/rank_R.bin, positional msgpack (src/prime_rl/transports/rollouts/types.py).
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs import jsontext, values
 from m2po_lab.logs.batching import NumberedRow, batches
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import DamagedLogError
 from m2po_lab.logs.metrics import MetricSeries
 from m2po_lab.logs.msgpack import unpack
 from m2po_lab.logs.reader import Notes, ReadOptions
-from m2po_lab.logs.readers.base import without_prompt
+from m2po_lab.logs.readers.base import cut, without_prompt
 from m2po_lab.logs.source import Source
 
 _KEYS = {"inference_logprobs", "trainer_logprobs", "loss_mask", "token_ids"}
@@ -31,7 +31,7 @@ _FIELDS = (
     "temperatures",
     "env_names",
 )
-_PER_TOKEN = ("token_ids", "loss_mask", "advantages", "inference_logprobs", "position_ids")
+_PER_TOKEN = ("token_ids", "loss_mask", "advantages", "inference_logprobs", "env_names")
 _MISSING = "trainer.enable_token_export = true writes token_exports/ with trainer_logprobs"
 _TRUST_REGION = (
     "prime-rl's trust region is on prob_delta, the difference of probabilities (DPPO), not on the "
@@ -139,7 +139,7 @@ def _packed_rows(source: Source) -> Iterator[NumberedRow]:
         try:
             micro_batches = unpack(stream.read())
         except (ValueError, OverflowError, MemoryError) as error:
-            raise UnreadableLogError(
+            raise DamagedLogError(
                 source.address, f"no complete msgpack ({error})", "is it still being written?"
             ) from None
     number = 0
@@ -150,8 +150,17 @@ def _packed_rows(source: Source) -> Iterator[NumberedRow]:
             stop = start + int(length)
             row = {k: fields[k][start:stop] for k in _PER_TOKEN if fields.get(k) is not None}
             start = stop
+            row = _without_padding(row)
             if len(row["loss_mask"]) and values.mask(row["loss_mask"]).any():
                 number += 1
-                row = without_prompt(row, "loss_mask", "token_ids")
-                row.pop("position_ids", None)
-                yield number, row
+                yield number, without_prompt(row, "loss_mask", "token_ids")
+
+
+def _without_padding(row: dict[str, Any]) -> dict[str, Any]:
+    """The row without the tokens of no environment at its end: padding of the micro-batch."""
+    width = len(row["loss_mask"])
+    names = row.pop("env_names", ())
+    stop = len(names) if len(names) == width else width
+    while stop and len(names) == width and names[stop - 1] == "" and not row["loss_mask"][stop - 1]:
+        stop -= 1
+    return cut(row, width, 0, stop)

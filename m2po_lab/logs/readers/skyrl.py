@@ -25,6 +25,7 @@ _OWN = {
     "reward": ("reward",),
     "group_id": ("uids",),
     "row_id": ("row_id",),
+    "response": (),
 }
 _MISSING = (
     "generator.sampling_params.logprobs=0 logs rollout_logprobs (trainer.dump_data_batch=true)"
@@ -84,9 +85,9 @@ def _rows(tensors: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[N
         start, stop = kept_part(mask[i])
         row = {k: v[i, start:stop] for k, v in tensors.items() if v.shape == (count, width)}
         if sequences is not None and sequences.shape[1] >= width:
-            before = sequences.shape[1] - width
-            row["response_tokens"] = sequences[i, before:][start:stop]
-            prompt = sequences[i, :before]
+            before = sequences.shape[1] - width + start
+            row["response_tokens"] = sequences[i, before : before + stop - start]
+            prompt = sequences[i, :before]  # left padding: the prompt reaches into the window
             row["prompt_ids"] = prompt if attention is None else prompt[attention[i, :before] != 0]
         if "rewards" in row:
             row["reward"] = float(np.sum(row["rewards"]))

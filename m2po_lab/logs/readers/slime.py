@@ -98,10 +98,13 @@ def _sets(
     trained: Sequence[tuple[Source, Any]], samples: Mapping[Any, Any], notes: Notes
 ) -> Iterator[Part]:
     """Row sets of the train dumps."""
-    for source, dump in trained:
-        if "format_version" in dump:
-            yield source, dump.get("rollout_id"), _flat_rows(dump, samples)
+    whole = [(source, dump) for source, dump in trained if "format_version" in dump]
     ranks = [(source, dump) for source, dump in trained if "rollout_data" in dump]
+    if whole and ranks:
+        notes.remark("rank files are left out where a dump of the whole rollout is there")
+        ranks = []
+    for source, dump in whole:
+        yield source, dump.get("rollout_id"), _flat_rows(dump, samples)
     for source, step, rows in merged_ranks(ranks, notes):
         numbered = ((i + 1, _joined(row, samples)) for i, row in enumerate(rows))
         yield source, step, numbered

@@ -20,8 +20,8 @@ from m2po_lab.logs.source import Source
 _TRL_COLUMNS = {"step", "prompt", "completion", "advantage"}
 _TRL_MISSING = (
     "log_completions=True holds text only; with use_vllm=True and "
-    "vllm_importance_sampling_correction=True save sampling_per_token_logps, old_per_token_logps and "
-    "completion_mask in the trainer"
+    "vllm_importance_sampling_correction=True save sampling_per_token_logps, "
+    "old_per_token_logps and completion_mask in the trainer"
 )
 
 

@@ -47,8 +47,8 @@ class AReaL(JsonFormat):
     keys = frozenset({"task_id", "sample_idx", "head_version", "tail_version", "completion"})
     own: ClassVar[Columns] = {"group_id": ("task_id",), "step": ("tail_version",)}
     missing_flag = (
-        "rollout.dump_to_file=true holds text only; save logprobs, prox_logp, versions and loss_mask "
-        "of the training batch in the trainer"
+        "rollout.dump_to_file=true holds text only; save logprobs, prox_logp, versions and "
+        "loss_mask of the training batch in the trainer"
     )
 
     def rows(self, line: int, item: dict[str, Any]) -> Iterator[NumberedRow]:
@@ -65,12 +65,12 @@ class AReaL(JsonFormat):
 
 
 class LoggingBoard(JsonFormat):
-    """Token texts with the policy's log-probs and those of a reference model, not of the sampler."""
+    """Token texts with log-probs of the policy and of a reference model, not of the sampler."""
 
     name = "rlloggingboard"
     keys = frozenset({"response_tokens", "logprobs", "ref_logprobs", "token_rewards"})
     missing_flag = (
-        "RLLoggingBoard records hold the policy's and the reference model's log-probs; add the "
+        "RLLoggingBoard records hold log-probs of the policy and the reference model; add the "
         "sampler's as rollout_log_probs and the trainer's as log_probs"
     )
 
@@ -81,7 +81,7 @@ class Atropos(JsonFormat):
     name = "atropos"
     keys = frozenset({"tokens", "masks", "scores"})
     missing_flag = (
-        "inference_logprobs of the environment's server (managed_server) are the sampler's; log the "
+        "inference_logprobs (the environment's managed_server) are the sampler's; log the "
         "trainer's log-probs of the same tokens as trainer_logprobs"
     )
 

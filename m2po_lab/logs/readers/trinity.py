@@ -1,4 +1,4 @@
-"""Trinity-RFT experiences: `TRXP` blobs in a file or in the SQL buffer, and the pickles before them.
+"""Trinity-RFT experiences: `TRXP` blobs in a file or in the SQL buffer, and older pickles.
 
 A blob is b"TRXP", a version byte, two little-endian u64 lengths, pickled metadata, safetensors
 (trinity/common/experience.py); the SQL buffer keeps it as `experience_bytes` (buffer/schema).
@@ -25,8 +25,8 @@ _VERSION = 1
 _BLOB = "experience_bytes"
 _OWN = {"token_ids": ("response_tokens",), "finish_reason": ("truncate_status",)}
 _MISSING = (
-    "Trinity stores the explorer's logprobs only; the trainer recomputes old_logprobs: save them in "
-    "the trainer beside the experiences"
+    "Trinity stores the explorer's logprobs only; the trainer recomputes old_logprobs: save them "
+    "in the trainer beside the experiences"
 )
 
 

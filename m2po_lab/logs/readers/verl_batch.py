@@ -22,7 +22,12 @@ from m2po_lab.logs.tensors import from_bytes
 from m2po_lab.logs.unpickle import load_pickle, load_torch
 
 _KEY = re.compile(r"^(.+)_\d+_\d+$")
-_OWN = {"token_ids": ("responses",), "reward": ("reward",), "entropy": ("entropys", "entropy")}
+_OWN = {
+    "token_ids": ("responses",),
+    "reward": ("reward",),
+    "entropy": ("entropys", "entropy"),
+    "response": (),
+}
 _SCORES = ("token_level_scores", "token_level_rewards", "rm_scores")
 _MISSING = (
     "actor_rollout_ref.rollout.calculate_log_probs=True logs rollout_log_probs; old_log_probs are "
@@ -121,9 +126,17 @@ class VerlTransferQueue(OneByOne):
         with source.open_seekable() as stream:
             held = load_torch(stream, source.address)
         step = held.get("global_steps")
-        named = None if step is None else (int(step), "global_steps")
+        named = _directory_step(source) if step is None else (int(step), "global_steps")
         rows = _queue_rows(held, step)
         yield from batches(rows, source, options, notes, _OWN, _MISSING, named)
+
+
+def _directory_step(source: Source) -> tuple[int, str] | None:
+    """Step of a cache in `{step}/{part}/`."""
+    folders = source.folders
+    if len(folders) > 1 and folders[0].isdecimal() and folders[1].isdecimal():
+        return int(folders[1]), "directory name"
+    return None
 
 
 def _queue_rows(held: Mapping[str, Any], step: Any) -> Iterator[NumberedRow]:
