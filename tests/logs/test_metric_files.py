@@ -62,7 +62,8 @@ def test_trainer_state_is_read_pretty_printed_or_not(write: Write) -> None:
     state = {"epoch": 1.0, "global_step": 16, "log_history": history}
     for text in (json.dumps(state), json.dumps(state, indent=2)):
         found, _ = series(write(text, name="trainer_state.json"))
-        assert found["reward"].step.tolist() == list(range(1, 17))
+        assert found["reward"].step.tolist() == [1, 5, 9, 13]
+        assert found["loss"].step.tolist() == list(range(1, 17))
 
 
 def test_entries_without_a_step_are_numbered(write: Write) -> None:
