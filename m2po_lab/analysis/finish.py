@@ -101,4 +101,5 @@ def _pareto_k(cells: Cells, index: int) -> float:
     bins = cells.field("bins")[index][::-1]
     needed = min(n, tail_length(n) + 1)
     tail = _descend(cells.field("top")[index], bins, signed, needed)
-    return float(pareto_k(tail, n))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(pareto_k(tail, n))

@@ -105,8 +105,8 @@ def test_every_table_partitions_the_tokens(batch):
 
 def test_gaussian_log_ratios_give_their_closed_forms():
     rng = np.random.default_rng(0)
-    mu, sigma, n = -0.02, 0.2, 400_000
-    behavior = -3 - rng.exponential(1.0, (400, n // 400))
+    mu, sigma, n = -0.02, 0.2, 100_000
+    behavior = -3 - rng.exponential(1.0, (200, n // 200))
     batch = TokenBatch(
         behavior_logp=behavior, current_logp=behavior + rng.normal(mu, sigma, behavior.shape)
     )
