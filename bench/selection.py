@@ -23,7 +23,7 @@ import numpy as np
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.core.host import CHUNK
 from m2po_lab.core.kernels import kernels_enabled, load_kernel, use_kernels
-from m2po_lab.core.selection import solve_threshold
+from m2po_lab.core.selection import keep_m2po, solve_threshold
 
 BUDGET = 0.04
 KERNELS = ("selection.tally", "selection.collect", "selection.mark")
@@ -78,19 +78,20 @@ def sort_torch(behavior: Any, current: Any, advantage: Any) -> Any:
     return keep[restore]
 
 
-def loop_python(behavior: np.ndarray, current: np.ndarray, advantage: np.ndarray) -> int:
-    """Look at one token after the other in Python; returns how many are masked."""
-    squares = []
-    for b, c, a in zip(behavior, current, advantage, strict=True):
+def loop_python(behavior: np.ndarray, current: np.ndarray, advantage: np.ndarray) -> list[bool]:
+    """Look at one token after the other in Python; returns the mask."""
+    keep, squares = [True] * behavior.shape[0], []
+    for i, (b, c, a) in enumerate(zip(behavior, current, advantage, strict=True)):
         d = float(c) - float(b)
         if (a > 0 and d > 0) or (a < 0 and d < 0):
-            squares.append(d * d)
+            squares.append((d * d, i))
     squares.sort()
-    total, n = sum(squares), len(squares)
-    while n and total / n > BUDGET:
-        n -= 1
-        total -= squares[n]
-    return len(squares) - n
+    total = sum(square for square, _ in squares)
+    while squares and total / len(squares) > BUDGET:
+        square, i = squares.pop()
+        total -= square
+        keep[i] = False
+    return keep
 
 
 def _region(d: np.ndarray, advantage: np.ndarray) -> np.ndarray:
@@ -132,7 +133,7 @@ def measure(n: int, loop_n: int, repeats: int) -> dict[str, Any]:
     seconds["threshold, numpy"] = best(lambda: solve_threshold(batch, BUDGET), repeats)
     part = [c[:loop_n] for c in columns]
     loop = {"loop, Python": best(lambda: loop_python(*part), 1)}
-    loop["threshold, numpy"] = best(lambda: solve_threshold(flat_batch(*part), BUDGET), repeats)
+    loop["mask, numpy"] = best(lambda: keep_m2po(flat_batch(*part), BUDGET), repeats)
     use_kernels(None)
     if kernels_enabled():
         for name in KERNELS:
@@ -141,9 +142,7 @@ def measure(n: int, loop_n: int, repeats: int) -> dict[str, Any]:
             raise AssertionError("the compiled threshold differs from the numpy one")
         peak["threshold, kernel"] = peak_bytes(lambda: solve_threshold(batch, BUDGET))
         seconds["threshold, kernel"] = best(lambda: solve_threshold(batch, BUDGET), repeats)
-        loop["threshold, kernel"] = best(
-            lambda: solve_threshold(flat_batch(*part), BUDGET), repeats
-        )
+        loop["mask, kernel"] = best(lambda: keep_m2po(flat_batch(*part), BUDGET), repeats)
     masked_by_sort = int(np.count_nonzero(~sort_numpy(*columns)))
     return {
         "tokens": n,
@@ -180,7 +179,7 @@ def show(result: dict[str, Any]) -> None:
         f"(the input as float64 would be {result['input_as_float64_bytes'] / 1e6:.0f} MB,"
         f" one chunk is {result['chunk_as_float64_bytes'] / 1e6:.1f} MB)\n"
     )
-    print(f"{result['loop_tokens']:,} tokens, a loop in Python")
+    print(f"{result['loop_tokens']:,} tokens, from log-probs to the mask")
     for name, value in loop.items():
         print(f"{name:20}{value:>10.4f}{loop['loop, Python'] / value:>16.1f}")
 

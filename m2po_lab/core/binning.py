@@ -57,7 +57,7 @@ def add_piece(
     """Bin one flat piece; `known` is False where there are no advantages to read."""
     bins = n_bins(mantissa_bits)
     codes = 6 * bins
-    d = d[keep]
+    d = np.compress(keep, d)  # faster than d[keep]
     bits = d.view(np.int64) & MAGNITUDE
     code = (bits >> MANTISSA - mantissa_bits) - first_regular(mantissa_bits)
     np.clip(code, 1, bins - 1, out=code)
@@ -65,7 +65,7 @@ def add_piece(
     cell = (d > 0).astype(np.int64)
     sums = np.zeros((3, codes))
     if known:
-        a = advantage[keep]
+        a = np.compress(keep, advantage)
         cell += 2 * (1 + (a > 0).astype(np.int64) - (a < 0))
         code += bins * cell
         sums[1] = np.bincount(code, weights=np.abs(a), minlength=codes)

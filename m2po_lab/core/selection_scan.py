@@ -99,7 +99,7 @@ def tally(columns: Columns) -> Ints:
 def tally_piece(top: Host, bottom: Host, advantage: Host, keep: Host, total: Ints) -> int:
     """Add the squares of H to a tally; returns the number of kept tokens with non-finite d."""
     d, region = _region(top, bottom, advantage, keep)
-    inside = d[region]
+    inside = np.compress(region, d)  # six times as fast as d[region]
     with np.errstate(over="ignore", under="ignore"):
         inside *= inside
     total[:TRASH] += table_of(inside.view(np.int64), SHIFT, BITS)
@@ -120,8 +120,13 @@ def collect_piece(
     top: Host, bottom: Host, advantage: Host, keep: Host, low: int, high: int
 ) -> Ints:
     """Keys in [low, high) of the tokens of H in one piece."""
-    keys, region = _keys(top, bottom, advantage, keep)
-    return keys[region & (keys >= low) & (keys < high)]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        d = np.subtract(top, bottom, dtype=np.float64)
+        keys = (d * d).view(np.int64)
+    # Few keys lie in the bin: the region is looked at for those only.
+    near = np.flatnonzero((keys >= low) & (keys < high))
+    _, region = _region(top[near], bottom[near], advantage[near], keep[near])
+    return keys[near[region]]
 
 
 def ties(columns: Columns, value: float) -> Ints:

@@ -20,7 +20,7 @@ def test_the_sort_and_the_threshold_of_the_benchmark_mask_the_same_tokens(bench)
     threshold = bench.solve_threshold(bench.flat_batch(*columns), bench.BUDGET)
     assert 0 < threshold.masked < threshold.active
     assert (~bench.sort_numpy(*columns)).sum() == threshold.masked
-    assert bench.loop_python(*columns) == threshold.masked
+    assert bench.loop_python(*columns).count(False) == threshold.masked
 
 
 def test_the_benchmark_runs_and_writes_its_numbers(bench, tmp_path, capsys):
