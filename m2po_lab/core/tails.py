@@ -83,7 +83,8 @@ def pareto_k(log_weights: Array, n: int) -> Array:
 def _fit_shape(excess: Array) -> Array:
     """Zhang and Stephens (2009): profile posterior mean of k over a grid, then shrink to the prior.
 
-    `excess` ascends and its last value is positive.
+    `excess` ascends and its last value is positive. Where theta is 0 (a tail of equal values puts
+    it on the grid) -theta / shape takes its limit, 1 / mean.
     """
     xp = namespace(excess)
     n = excess.shape[0]
@@ -93,7 +94,9 @@ def _fit_shape(excess: Array) -> Array:
     index = xp.arange(1, grid + 1, dtype=xp.float64, device=excess.device)
     theta = 1 / excess[-1] + (1 - xp.sqrt(grid / (index - 0.5))) / (3 * scale)
     shape = xp.mean(xp.log1p(-theta[:, None] * excess[None, :]), axis=1)
-    likelihood = n * (xp.log(-(theta / shape)) - shape - 1)
+    flat = shape == 0
+    rate = xp.where(flat, 1 / xp.mean(excess), -theta / xp.where(flat, xp.ones_like(shape), shape))
+    likelihood = n * (xp.log(rate) - shape - 1)
     weight = xp.exp(likelihood - xp.max(likelihood))
     weight = weight / xp.sum(weight)
     significant = weight >= 10 * 2.220446049250313e-16

@@ -335,7 +335,7 @@ CATALOG: Mapping[str, Entry] = {
     "no-learning-signal": Entry(
         "warning",
         "Every advantage is 0",
-        "All known advantages are 0 in every step or in more than half of them (in fewer: info).",
+        "All known advantages are 0 in more than half of the steps, over 16 rows (else info).",
         "Groups with equal rewards teach nothing: filter them (DAPO's dynamic sampling), change "
         "the difficulty, or check the reward function.",
         "TRL frac_reward_zero_std",

@@ -57,6 +57,8 @@ def no_learning_signal(view: View) -> Iterator[Hit]:
     share = len(dead) / len(known)
     whole = share == 1
     tokens = sum(known[s].tokens for s in dead)
+    rows = sum(step.rows for step in known.values())
+    many = share > view.limits["no_signal_steps"] and rows >= view.limits["group_rows"]
     where = "everywhere" if whole else f"in {len(dead)} of {len(known)} steps"
     yield Hit(
         f"Every advantage is 0 {where} ({tokens} tokens): no quadrant, no active token, no "
@@ -68,7 +70,7 @@ def no_learning_signal(view: View) -> Iterator[Hit]:
             "known_steps": len(known),
             "tokens": tokens,
         },
-        severity=None if whole or share > view.limits["no_signal_steps"] else "info",
+        severity=None if many else "info",
     )
 
 

@@ -75,11 +75,9 @@ def high_tail(view: View) -> Iterator[Hit]:
         numbers = _numbers(view, ratio, pair, 1)
         k = numbers["pareto_k"]
         heavy = k is not None and k > view.limits["pareto_k"] and not _is_cap(view)
-        if (
-            heavy
-            and numbers["share"] >= view.limits["heavy_share"]
-            or numbers["share"] >= view.limits["tail_share"]
-        ):
+        if (heavy and numbers["share"] >= view.limits["heavy_share"]) or numbers[
+            "share"
+        ] >= view.limits["tail_share"]:
             tail = f", Pareto k-hat {k:.2f}" if k is not None else ""
             yield Hit(
                 f"M2 of {ratio} is {numbers['m2']:.3g}, {numbers['share']:.1%} of it at r > 1"

@@ -92,3 +92,8 @@ def test_top_share_counts_the_ceiling_of_one_percent(xp):
     assert math.isnan(float(top_share(values * 0, xp.asarray(0.0, dtype=xp.float64), 100)))
     with pytest.raises(ValueError, match="top 4 of 400 values"):
         top_share(values, xp.asarray(20.0, dtype=xp.float64), 400)
+
+
+def test_k_hat_of_a_tail_of_equal_weights_is_a_number():
+    d = np.concatenate([np.full(100, 1.0), np.zeros(1012)])
+    assert math.isfinite(k_hat(d))
