@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from m2po_lab.logs.columns import parse_overrides
-from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.errors import CONTENT_ERRORS, UnreadableLogError
 from m2po_lab.logs.jsonlines import JsonLines
 from m2po_lab.logs.jsontext import first_object
 from m2po_lab.logs.reader import Notes, Reader, ReadOptions
@@ -64,8 +64,9 @@ def choose(source: Source, options: ReadOptions) -> Reader | None:
                 return reader
         if options.columns and not set(options.columns.values()).isdisjoint(first_object(source)):
             return by_name(JsonLines.name)
-    except OSError as error:
-        raise UnreadableLogError(source.address, f"cannot be read ({error})") from error
+    except CONTENT_ERRORS as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise UnreadableLogError(source.address, f"cannot be read ({error})") from error
     return None
 
 

@@ -1,4 +1,20 @@
-"""The one error of this package."""
+"""The errors of this package, and what broken content makes other libraries raise."""
+
+import struct
+
+import pyarrow as pa
+
+CONTENT_ERRORS = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    OSError,
+    struct.error,
+    pa.ArrowException,
+)
+"""What decoding raises on content that is not what it claims to be."""
 
 
 class UnreadableLogError(ValueError):

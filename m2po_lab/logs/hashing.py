@@ -50,7 +50,8 @@ def row_hashes(columns: dict[str, NDArray[np.generic]], lengths: NDArray[np.int6
 def _bits(values: NDArray[np.generic]) -> Hashes:
     """Values as 64-bit words, equal values to equal words."""
     if values.dtype.kind == "f":
-        wide = values.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            wide = values.astype(np.float64)
         wide[np.isnan(wide)] = np.nan
         return wide.view(np.uint64)
     return values.astype(np.int64).view(np.uint64)

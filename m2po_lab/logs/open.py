@@ -7,12 +7,12 @@ from typing import Any
 
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs.detect import Unit, units_of
-from m2po_lab.logs.errors import DamagedLogError, UnreadableLogError
+from m2po_lab.logs.errors import UnreadableLogError
 from m2po_lab.logs.find import find
+from m2po_lab.logs.guard import guarded
 from m2po_lab.logs.merging import coalesce
 from m2po_lab.logs.metrics import MetricSeries
 from m2po_lab.logs.reader import BATCH_TOKENS, Notes, ReadOptions
-from m2po_lab.logs.registry import by_name
 from m2po_lab.logs.source import Source
 
 
@@ -89,15 +89,10 @@ class Log:
                 self._take(entry, notes)
                 continue
             try:
-                for batch in by_name(unit.format).read(unit.sources, self.options, notes):
-                    if batch.n_rows == 0:
-                        continue
+                for batch in guarded(unit, self.options, notes):
                     entry.rows += batch.n_rows
                     entry.tokens += batch.shape[0]
                     yield batch
-            except DamagedLogError as error:
-                notes.bad_rows += 1
-                notes.remark(str(error))
             finally:
                 self._take(entry, notes)
 

@@ -1,5 +1,6 @@
 """`torch.save` archives -> numpy, with torch's file format and none of its unpickling."""
 
+import math
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any
@@ -12,6 +13,8 @@ from m2po_lab.logs.tensors import Array, from_bytes, split_ragged
 from m2po_lab.logs.unpickle import PIECES, SafeUnpickler
 
 _SCRIPT_MARK = "constants.pkl"
+_REPEATED_ENTRIES = 1 << 24
+"""Entries that a tensor may have beyond its storage, by repeating (stride 0)."""
 
 
 def load_archive(stream: IO[bytes], address: str) -> Any:
@@ -74,6 +77,8 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Array
     import torch
 
     tensor = torch.empty(0, dtype=storage.dtype)
+    if math.prod(size) > max(len(storage), _REPEATED_ENTRIES):
+        raise ValueError(f"tensor of {math.prod(size)} entries in a storage of {len(storage)}")
     tensor.set_(storage._untyped_storage, offset, tuple(size), tuple(stride))
     if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.float()

@@ -24,6 +24,8 @@ class Numbers(NamedTuple):
 
 def is_sequence(value: Any) -> TypeGuard[Any]:
     """A list, tuple or array of at least one dimension; not a text."""
+    if type(value) is list:  # nearly always; the other checks are slow
+        return True
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
@@ -87,7 +89,8 @@ def numbers(value: Any) -> Numbers:
         return Numbers(np.array([_scalar(value)]), None)
     value = unwrapped(value)
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "fiub":
-        return Numbers(value.astype(np.float64), None)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+            return Numbers(value.astype(np.float64), None)
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -206,3 +206,11 @@ def test_half_an_archive_is_a_bad_row_beside_whole_ones_and_an_error_alone(
     batch, log = read(tmp_path)
     assert (batch.n_rows, log.bad_rows) == (8, 1)
     assert any("3.pt" in remark for remark in log.inputs[0].remarks)
+
+
+def test_a_tensor_that_claims_more_than_its_storage_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    packed = io.BytesIO()
+    torch.save(torch.zeros(1).expand(10**12), packed)
+    with pytest.raises(UnreadableLogError, match="1000000000000 entries"):
+        load_torch(packed.getvalue(), "x.pt")
