@@ -62,17 +62,17 @@ def _objective(
 ) -> Report | None:
     if name not in found.verdicts or found.stage is None:
         return None
-    stage, verdict = found.stage, found.verdicts[name]
-    entry = objective_report(stage, verdict)
+    verdict = found.verdicts[name]
+    entry = objective_report(verdict)
     if name in M2PO:
-        entry |= m2po_report(stage, verdict, name)
-    if beyond is None:
+        entry |= m2po_report(verdict, name)
+    if entry["exact"]:
         return entry
-    if name == "m2po":
-        scopes = analysis.ratios[stage.ratio].scopes
+    if name == "m2po" and verdict.stage.advantage is not None:
+        scopes = analysis.ratios[verdict.stage.ratio].scopes
         entry |= m2po_from_histograms(scopes, analysis.options.budget)
         entry["zero_gradient_fraction"] = entry["masked_fraction"]
-    elif applies(verdict.objective):
+    elif beyond is not None and applies(verdict.objective):
         entry |= binned_report(beyond, verdict.objective)
     return entry
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from m2po_lab.analysis.active import is_active
 from m2po_lab.analysis.bins import Bools, Floats
@@ -193,6 +192,8 @@ def joined(curve: Curve) -> Curve:
 
 def _cross(lag: Floats, value: Floats, n: Floats, limit: float) -> float:
     """Smallest lag at which the monotone curve reaches the limit; inf beyond what can be said."""
+    from scipy.optimize import isotonic_regression
+
     known = np.isfinite(value)
     if known.sum() < FEWEST_LAGS:
         return np.inf

@@ -17,15 +17,10 @@ from m2po_lab.core.sequence import KINDS
 SCHEMA = "m2po-lab/report/1"
 
 
-def report(analysis: Analysis) -> dict[str, Any]:
-    """Return plain JSON values: no NaN, keys in a fixed order, the same for the same log."""
+def numbers(analysis: Analysis) -> dict[str, Any]:
+    """Return the parts of the report that are computed from tokens and rows."""
     facts, primary, what_if = analysis.facts, analysis.primary, judged(analysis)
-    whole = {
-        "schema": SCHEMA,
-        "partial": analysis.partial,
-        "inputs": analysis.inputs,
-        "tokens": analysis.integrity.tokens.to_dict(),
-        "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
+    found = {
         "primary": primary,
         "ratios": {name: ratio_report(t) for name, t in analysis.computable.items()},
         "objectives": what_if.objectives,
@@ -42,8 +37,20 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "metrics": None,
     }
     reasons = {f"ratios/{name}": why for name, why in analysis.integrity.untrusted().items()}
-    missing = not_computable(whole, analysis.options.by, what_if.missing | reasons)
-    return {**whole, "not_computable": missing}
+    missing = not_computable(found, analysis.options.by, what_if.missing | reasons)
+    return {**found, "not_computable": missing}
+
+
+def report(analysis: Analysis, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return plain JSON values: no NaN, keys in a fixed order, the same for the same log."""
+    return {
+        "schema": SCHEMA,
+        "partial": analysis.partial,
+        "inputs": analysis.inputs,
+        "tokens": analysis.integrity.tokens.to_dict(),
+        "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
+        **numbers,
+    }
 
 
 def ratio_report(tables: RatioTables) -> dict[str, Any]:

@@ -41,6 +41,15 @@ class Analysis:
     rows: dict[str, int] = field(default_factory=lambda: {"read": 0, "kept": 0, "bad": 0})
     inputs: list[dict[str, Any]] = field(default_factory=list)
     partial: bool = False
+    _numbers: dict[str, Any] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        return {**self.__dict__, "_numbers": None}
+
+    def forget(self) -> None:
+        """Drop numbers computed before something was added."""
+        self._numbers = None
 
     @property
     def primary(self) -> str | None:
@@ -64,6 +73,7 @@ class Analysis:
                 f"analyses with different options do not merge: {self.options} and "
                 f"{other.options}; scan both logs with the same options"
             )
+        self.forget()
         for name, tables in other.ratios.items():
             self.ratios.setdefault(name, RatioTables()).absorb(tables)
             self.worst.setdefault(name, Worst(self.options.worst)).absorb(other.worst[name])
@@ -98,6 +108,8 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report without findings as plain JSON values: no NaN, keys in fixed order."""
-        from m2po_lab.analysis.report import report
+        from m2po_lab.analysis.report import numbers, report
 
-        return report(self)
+        if self._numbers is None:
+            self._numbers = numbers(self)
+        return report(self, copy.deepcopy(self._numbers))

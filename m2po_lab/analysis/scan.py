@@ -39,6 +39,7 @@ class Scanner:
     def add(self, clean: TokenBatch, evidence: BatchIntegrity) -> None:
         """Add one batch of whole rows whose `keep` integrity has settled."""
         analysis, chunk = self.analysis, chunk_of(clean)
+        analysis.forget()
         analysis.integrity = analysis.integrity + evidence
         for total, counts in (
             (analysis.tokens, {"logged": evidence.tokens.logged, "kept": evidence.tokens.kept}),
@@ -59,6 +60,7 @@ class Scanner:
         chunk = concatenate(self._waiting)
         self._waiting, self._tokens = [], 0
         analysis = self.analysis
+        analysis.forget()
         for ratio in RATIOS:
             d = chunk.log_ratio(ratio)
             if d is not None:

@@ -16,13 +16,14 @@ from m2po_lab.analysis.whatif import Stage, Verdict
 Report = dict[str, Any]
 
 
-def m2po_report(stage: Stage, verdict: Verdict, name: str) -> Report:
+def m2po_report(verdict: Verdict, name: str) -> Report:
     """Return what the second-moment objectives report beside what every objective does.
 
     masked, active: counts over scopes; masked_fraction: masked over all tokens; m2_before and
     m2_after: mean d^2 of the active tokens, and of those that stay; threshold: the smallest |d|
     that is masked, null where none is. masked_low and masked_high bracket what is exact here.
     """
+    stage = verdict.stage
     d, advantage = stage.d, stage.advantage
     gone = ~verdict.keep
     result: Report = {"scope": stage.scope}

@@ -7,19 +7,22 @@ through the same `core.objectives` that a trainer calls.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from m2po_lab.analysis.bins import Bools, Floats
+from m2po_lab.analysis.bins import Bools, Floats, Ints
 from m2po_lab.analysis.chunk import Chunk
 from m2po_lab.analysis.options import Options
-from m2po_lab.analysis.sample import row_starts, scopes, slices
+from m2po_lab.analysis.sample import row_starts, scopes, slices, some_rows
 from m2po_lab.core.batch import RATIOS, TokenBatch
 from m2po_lab.core.objectives import OBJECTIVES, Objective, objective
 from m2po_lab.logs.rows import UNKNOWN
 
 M2PO = ("m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
+MOST_SCOPES = 1000
+"""More mini-batches are thinned for objectives of that scope: each costs a few milliseconds."""
 SCOPE_COLUMNS = {"mini-batch": ("step", "mini_batch"), "step": ("step",)}
 
 
@@ -43,7 +46,7 @@ class Stage:
 
     def batch(self, rows: slice, advantage: Floats) -> TokenBatch:
         """Return some rows as a batch; the ratio's two columns become current and behavior."""
-        starts = row_starts(self.chunk)[rows.start : rows.stop + 1]
+        starts = self._starts[rows.start : rows.stop + 1]
         tokens = slice(int(starts[0]), int(starts[-1]))
         columns = self.chunk.columns
         top, bottom = RATIOS[self.ratio]
@@ -64,6 +67,22 @@ class Stage:
             return slices(self.chunk)
         return scopes(self.chunk, tuple(getattr(self.chunk, n) for n in SCOPE_COLUMNS[scope]))
 
+    @cached_property
+    def _starts(self) -> Ints:
+        return row_starts(self.chunk)
+
+    def fewer(self, scope: str) -> "Stage":
+        """Return this stage, or one of `MOST_SCOPES` evenly spaced scopes if it has more."""
+        cuts = list(self.cuts(scope)) if scope in SCOPE_COLUMNS else []
+        if len(cuts) <= MOST_SCOPES:
+            return self
+        chosen = np.zeros(self.chunk.n_rows, dtype=np.bool_)
+        for i in range(MOST_SCOPES):
+            chosen[cuts[i * len(cuts) // MOST_SCOPES]] = True
+        tokens = chosen[self.chunk.row]
+        advantage = None if self.advantage is None else self.advantage[tokens]
+        return Stage(some_rows(self.chunk, chosen), self.ratio, self.d[tokens], advantage, False)
+
     @property
     def scope(self) -> str:
         """What stands for the optimizer's mini-batch: "mini-batch", "step" or "log"."""
@@ -77,11 +96,13 @@ class Verdict:
     """What one objective did to the tokens of a stage.
 
     Attributes:
+        stage: the tokens; fewer than the log's where there are too many scopes.
         objective: with its parameters.
         keep: (N,) tokens with a gradient; A = 0 counts as kept.
-        weight: (N,) gradient weight w, 0 where dropped.
+        weight: (N,) gradient weight w of A, 0 where dropped; penalties are left out.
     """
 
+    stage: Stage
     objective: Objective
     keep: Bools
     weight: Floats
@@ -133,12 +154,14 @@ def parameters(name: str, options: Options) -> dict[str, Any]:
 def what_if(stage: Stage | None, options: Options) -> WhatIf:
     """Apply every objective to the tokens of a stage."""
     found = WhatIf(stage)
-    for name in OBJECTIVES:
+    stages: dict[str, Stage] = {}
+    for name, spec in OBJECTIVES.items():
         if stage is None:
             found.missing[name] = "two log-prob columns of the same tokens"
             continue
         try:
-            verdict = judge(stage, objective(name, **parameters(name, options)))
+            some = stages.setdefault(spec.scope, stage.fewer(spec.scope))
+            verdict = judge(some, objective(name, **parameters(name, options)))
         except ValueError as error:
             found.missing[name] = str(error)
             continue
@@ -170,6 +193,7 @@ def _judge(stage: Stage, rule: Objective, advantage: Floats) -> Verdict:
         missing = tuple(n for n in rule.missing(batch) if n != "probabilities")
         if missing:
             raise ValueError(", ".join(missing))
-        keep.append(np.asarray(rule.keep(batch), dtype=np.bool_))
-        weight.append(np.asarray(rule.weight(batch), dtype=np.float64))
-    return Verdict(rule, np.concatenate(keep), np.concatenate(weight))
+        kept, w = rule.judge(batch)
+        keep.append(np.asarray(kept, dtype=np.bool_))
+        weight.append(np.asarray(w, dtype=np.float64))
+    return Verdict(stage, rule, np.concatenate(keep), np.concatenate(weight))

@@ -15,7 +15,7 @@ ENTROPY_EDGES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 Report = dict[str, Any]
 
 
-def objective_report(stage: Stage, verdict: Verdict) -> Report:
+def objective_report(verdict: Verdict) -> Report:
     """Return one entry of "objectives".
 
     - zero_gradient_fraction: tokens with A != 0 whose gradient is dropped (binding) over all
@@ -29,8 +29,9 @@ def objective_report(stage: Stage, verdict: Verdict) -> Report:
     - tokens: how many tokens this is about; exact: they are all of the log.
     - lost_by_probability, lost_by_entropy: the fraction dropped in each bin.
     """
+    stage = verdict.stage
     n, advantage = stage.d.size, stage.advantage
-    dropped, weight = _dropped(stage, verdict), verdict.weight
+    dropped, weight = _dropped(verdict), verdict.weight
     total = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
         ess = ratio(total * total, n * float((weight * weight).sum()))
@@ -51,8 +52,9 @@ def objective_report(stage: Stage, verdict: Verdict) -> Report:
     }
 
 
-def _dropped(stage: Stage, verdict: Verdict) -> Bools:
-    return ~verdict.keep if stage.advantage is None else ~verdict.keep & (stage.advantage != 0)
+def _dropped(verdict: Verdict) -> Bools:
+    advantage = verdict.stage.advantage
+    return ~verdict.keep if advantage is None else ~verdict.keep & (advantage != 0)
 
 
 def _signed(dropped: Bools, advantage: Floats | None, sign: int, n: int) -> float | None:
@@ -106,13 +108,15 @@ def _lost_by_entropy(stage: Stage, dropped: Bools) -> list[Report] | None:
 def overlap_report(found: WhatIf) -> Report | None:
     """Return how far the dropped sets of the objectives agree, for those that drop any token.
 
+    Objectives that judged fewer tokens than the others are left out.
+
     `jaccard[i][j]` is tokens that both drop over tokens that either drops; `dropped[i]` is how many
     objective i drops.
     """
     stage = found.stage
     if stage is None:
         return None
-    sets = {name: _dropped(stage, verdict) for name, verdict in found.verdicts.items()}
+    sets = {name: _dropped(v) for name, v in found.verdicts.items() if v.stage is stage}
     sets = {name: dropped for name, dropped in sets.items() if dropped.any()}
     if not sets:
         return None

@@ -1,17 +1,19 @@
 import json
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from m2po_lab.analysis import Analysis, Options, scan
+from m2po_lab.analysis import Analysis, Options, Scanner, scan
 from m2po_lab.core.batch import TokenBatch
+from m2po_lab.integrity import checked
 from tests.analysis.batches import make_batch
 from tests.analysis.compare import close, rows_of
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_analyses_of_the_parts_merge_to_the_analysis_of_the_whole(seed, parts, random):
     batch = make_batch(seed)
@@ -125,3 +127,51 @@ def test_a_token_that_is_not_finite_counts_nowhere_and_is_reported(batch):
     report = scan([batch.replace(proximal_logp=proximal)]).to_dict()
     assert report["tokens"]["excluded"]["non_finite"] == 5
     assert report["ratios"]["current/behavior"]["all"]["n"] == whole["tokens"]["kept"] - 5
+
+
+def test_a_pickled_analysis_gives_the_same_report_and_merges():
+    first, second = scan([make_batch(1)]), scan([make_batch(2)])
+    copy = pickle.loads(pickle.dumps(first))
+    assert copy.to_dict() == first.to_dict()
+    close(copy.merge(second).to_dict(), first.merge(second).to_dict())
+
+
+def test_changing_a_report_changes_no_later_one():
+    analysis = scan([make_batch(1)])
+    analysis.to_dict()["ratios"].clear()
+    assert analysis.to_dict()["ratios"]
+
+
+def test_a_scanner_can_be_asked_between_batches():
+    batches = [make_batch(seed) for seed in range(3)]
+    scanner = Scanner(Options())
+    for number, (clean, evidence) in enumerate(checked(batches), start=1):
+        scanner.add(clean, evidence)
+        scanner.flush()
+        close(scanner.analysis.to_dict(), scan(batches[:number]).to_dict())
+
+
+def test_a_ratio_whose_columns_are_shifted_by_a_token_has_no_statistics():
+    batch = make_batch(0, rows=60, scale=0.01)
+    shifted = batch.replace(behavior_logp=np.roll(batch.behavior_logp, 1))
+    report = scan([shifted]).to_dict()
+    assert list(report["ratios"]) == ["current/proximal"]
+    assert report["primary"] == "current/proximal"
+    needs = {entry["what"]: entry["needs"] for entry in report["not_computable"]}
+    assert "shift" in needs["ratios/current/behavior"]
+
+
+def test_sums_that_leave_float64_are_null_and_listed():
+    behavior = np.full(40, -900.0)
+    batch = TokenBatch(
+        behavior_logp=behavior,
+        current_logp=np.full(40, -1.0),
+        lengths=np.full(20, 2),
+    )
+    report = scan([batch]).to_dict()
+    stats = report["ratios"]["current/behavior"]["all"]
+    assert stats["m2"] == 899.0**2
+    assert stats["ess_fraction"] == pytest.approx(1.0)
+    assert stats["chi2"] is stats["ratio_max"] is None
+    missing = {entry["what"] for entry in report["not_computable"]}
+    assert "ratios/current/behavior/all/chi2" in missing

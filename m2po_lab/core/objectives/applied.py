@@ -80,6 +80,16 @@ class Objective:
         safe = xp.where(some, tokens.advantage, xp.ones_like(weight))
         return weight + xp.where(some, self._penalty(tokens, keep) / safe, tokens.zero)
 
+    def judge(self, batch: TokenBatch) -> tuple[Array, Array]:
+        """The keep mask and the weight of A on it, penalties left out: what diagnostics look at.
+
+        Raises:
+            ValueError: as `keep`.
+        """
+        tokens = self._tokens(batch, gradient=False, check=self.spec.keep_checks_finite)
+        keep = self._keep(tokens)
+        return keep, self._weight(tokens, keep)
+
     def gradient(self, batch: TokenBatch) -> Array:
         """-D dLoss/dl_t of each token: w_t A_t, and the penalty where there is one; no gradient."""
         tokens = self._tokens(batch, gradient=False)
