@@ -79,9 +79,9 @@ def _row_quantile(tokens: Tokens, padded: Array, counts: Array, q: float) -> Arr
     ascending = xp.sort(padded, axis=1)
     place = xp.arange(padded.shape[1], dtype=xp.float64, device=padded.device)[None, :]
     at = (xp.astype(counts, xp.float64) - 1)[:, None] * q
-    low = xp.floor(at)
-    first = xp.sum(xp.where(place == low, ascending, tokens.zero), axis=1)
-    second = xp.sum(xp.where(place == xp.ceil(at), ascending, tokens.zero), axis=1)
+    low, some = xp.floor(at), (counts > 0)[:, None]
+    first = xp.sum(xp.where(some & (place == low), ascending, tokens.zero), axis=1)
+    second = xp.sum(xp.where(some & (place == xp.ceil(at)), ascending, tokens.zero), axis=1)
     value = first + (second - first) * (at - low)[:, 0]
     return xp.where(counts > 0, value, xp.zeros_like(value))
 
