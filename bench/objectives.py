@@ -63,9 +63,9 @@ def tensors(rows: int, width: int, seed: int = 0) -> dict[str, torch.Tensor]:
     keep = torch.arange(width)[None] < lengths[:, None]
     advantage = torch.randn(rows, 1, generator=generator) * keep
     return {
-        "current_logp": (behavior + 0.05 * noise / scale.clamp(min=0.2)).clamp(max=0.0),
+        "current_logp": (behavior + 0.05 * noise / scale.clamp(min=0.2)).clamp(max=-1e-3),
         "behavior_logp": behavior,
-        "proximal_logp": (behavior + 0.02 * noise).clamp(max=0.0),
+        "proximal_logp": (behavior + 0.02 * noise).clamp(max=-1e-3),
         "entropy": -behavior,
         "advantage": advantage,
         "keep": keep,
