@@ -17,6 +17,10 @@ CONTENT_ERRORS = (
 """What decoding raises on content that is not what it claims to be."""
 
 
+LONGEST = 600
+"""Characters of a message; what a library says about broken content can be endless."""
+
+
 class UnreadableLogError(ValueError):
     """A log that cannot be read; the message is one line: place, value, remedy.
 
@@ -30,7 +34,8 @@ class UnreadableLogError(ValueError):
         """Join the parts into one line; control characters and newlines become spaces."""
         text = place + (f": {problem}" if problem else "") + (f"; {remedy}" if remedy else "")
         printable = "".join(c if c.isprintable() else " " for c in text)
-        super().__init__(" ".join(printable.split()))
+        line = " ".join(printable.split())
+        super().__init__(line if len(line) <= LONGEST else line[: LONGEST - 3] + "...")
 
 
 class DamagedLogError(UnreadableLogError):

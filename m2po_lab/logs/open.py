@@ -123,7 +123,7 @@ class Log:
 
     def nothing_read(self) -> UnreadableLogError:
         """The error of a log without a readable row."""
-        reasons = [remark for entry in self.inputs for remark in entry.remarks]
+        reasons = [remark for entry in self.inputs for remark in entry.remarks][:2]
         if self.bad_rows and not reasons:
             reasons = [f"{self.bad_rows} malformed"]
         said = f" ({'; '.join(reasons)})" if reasons else ""

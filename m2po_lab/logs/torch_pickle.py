@@ -77,8 +77,9 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Array
     import torch
 
     tensor = torch.empty(0, dtype=storage.dtype)
-    if math.prod(size) > max(len(storage), _REPEATED_ENTRIES):
-        raise ValueError(f"tensor of {math.prod(size)} entries in a storage of {len(storage)}")
+    stored = storage._untyped_storage.nbytes() // tensor.element_size()
+    if math.prod(size) > max(stored, _REPEATED_ENTRIES):
+        raise ValueError(f"tensor of {math.prod(size)} entries in a storage of {stored}")
     tensor.set_(storage._untyped_storage, offset, tuple(size), tuple(stride))
     if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.float()
