@@ -136,7 +136,7 @@ class Policy(Protocol):
         """Log-probs (R, T) of the answers under the policy as it stands, nats."""
         ...
 
-    def update(self, part: Rollout, objective: Objective) -> Update:
+    def update(self, part: Rollout, objective: Objective, learning_rate: float) -> Update:
         """Take one optimizer step on a mini-batch."""
         ...
 
@@ -200,4 +200,5 @@ def group_advantage(
     spread = groups.std(axis=1, ddof=1, keepdims=True) if samples > 1 else np.zeros((1, 1))
     flat = groups.max(axis=1, keepdims=True) == groups.min(axis=1, keepdims=True)
     safe = np.where(flat, 1.0, spread)
-    return np.where(flat, 0.0, centered / safe).reshape(-1)
+    advantage: NDArray[np.float64] = np.where(flat, 0.0, centered / safe).reshape(-1)
+    return advantage

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
+
+from toy_envs.policy import Engine, draw
 
 Cache = list[tuple[Tensor, Tensor]]
 
@@ -92,26 +96,28 @@ class SmallLM(nn.Module):
 
     @torch.no_grad()
     def sample(
-        self, prompts: Tensor, length: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Sample answers at temperature 1 with a KV cache.
+        self,
+        prompts: Tensor,
+        length: int,
+        rng: np.random.Generator,
+        engine: Engine | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+        """Sample answers with a KV cache: every token is computed once.
 
         Args:
             prompts: (B, P) ids, all of one length.
             length: tokens to sample.
-            generator: source of randomness; the same state gives the same answers.
+            rng: source of randomness; the same state gives the same answers.
+            engine: what the sampler makes of the logits; None is temperature 1, no top-p.
 
         Returns:
             ids, log-probs and entropies (nats) of the sampled tokens, each (B, length).
         """
         logits, cache = self(prompts)
-        ids, logps, entropies = [], [], []
+        drawn = []
         for i in range(length):
-            dist = functional.log_softmax(logits[:, -1], dim=-1)
-            token = torch.multinomial(dist.exp(), 1, generator=generator)
-            ids.append(token)
-            logps.append(dist.gather(1, token))
-            entropies.append(-(dist.exp() * dist).sum(dim=-1, keepdim=True))
+            drawn.append(draw(logits[:, -1].double().numpy(), rng, engine))
             if i + 1 < length:
-                logits, cache = self(token, cache)
-        return torch.cat(ids, 1), torch.cat(logps, 1), torch.cat(entropies, 1)
+                logits, cache = self(torch.from_numpy(drawn[-1][0])[:, None], cache)
+        ids, logps, entropies = (np.stack(column, axis=1) for column in zip(*drawn, strict=True))
+        return ids, logps, entropies

@@ -32,6 +32,10 @@ class Task(Protocol):
         """Answer the prompts as the noisy teacher of the warm start does, (n, answer_length)."""
         ...
 
+    def keep(self, answers: Tokens) -> NDArray[np.bool_]:
+        """Mark the tokens of the answers, (n, answer_length); False behind an end token."""
+        ...
+
     def reward(self, prompts: Tokens, answers: Tokens) -> NDArray[np.float64]:
         """Score the answers, (n,) in [0, 1]."""
         ...
@@ -80,6 +84,10 @@ class RunningSum:
             total = np.where(astray, rng.integers(0, 10, len(prompts)), (total + digits[:, i]) % 10)
             answers[:, 2 * i], answers[:, 2 * i + 1] = digits[:, i], total
         return answers
+
+    def keep(self, answers: Tokens) -> NDArray[np.bool_]:
+        """Every token: all answers are of one length."""
+        return np.ones(answers.shape, np.bool_)
 
     def reward(self, prompts: Tokens, answers: Tokens) -> NDArray[np.float64]:
         """1 where the whole chain is right, else 0."""

@@ -1,0 +1,171 @@
+"""The small transformer as a policy, and the supervised warm start it begins with."""
+
+import json
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from m2po_lab.core.objectives import Objective
+from toy_envs.files import load_arrays, save_arrays
+from toy_envs.policy import Engine, Rollout, State, Update
+from toy_envs.small_lm import SmallLM, SmallLMConfig
+from toy_envs.tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmStart:
+    """Supervised training on noisy demonstrations, so that reinforcement learning has a start.
+
+    Attributes:
+        steps: AdamW steps.
+        batch: demonstrations a step.
+        learning_rate: constant.
+        weight_decay: of AdamW.
+    """
+
+    steps: int = 600
+    batch: int = 128
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.01
+
+
+def warm_model(
+    task: Task, config: SmallLMConfig, warm: WarmStart, seed: int, cache: Path | None = None
+) -> SmallLM:
+    """Initialise and warm-start a model; the same arguments give the same weights.
+
+    Args:
+        task: what to learn.
+        config: shape of the model.
+        warm: how to train it.
+        seed: of the initial weights and the demonstrations.
+        cache: directory where finished warm starts lie; None trains anew.
+    """
+    torch.manual_seed(seed)
+    model = SmallLM(config)
+    settings = {"config": asdict(config), "warm": asdict(warm), "seed": seed, "task": repr(task)}
+    mark = zlib.crc32(json.dumps(settings, sort_keys=True).encode())
+    place = None if cache is None else cache / f"{task.name}_seed{seed}_{mark:08x}.npz"
+    if place is not None and place.exists():
+        model.load_state_dict(_tensors(load_arrays(place)))
+        return model
+    rng = np.random.default_rng(seed)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=warm.learning_rate, weight_decay=warm.weight_decay, fused=True
+    )
+    for _ in range(warm.steps):
+        prompts = task.prompts(rng, warm.batch)
+        answers = task.demonstrations(rng, prompts)
+        logps, _ = model.logp(torch.from_numpy(prompts), torch.from_numpy(answers))
+        keep = torch.from_numpy(task.keep(answers))
+        loss = -(logps * keep).sum() / keep.sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if place is not None:
+        save_arrays(place, _arrays(model.state_dict()))
+    return model
+
+
+class LMPolicy:
+    """A small transformer that answers a task's prompts and learns by AdamW.
+
+    Args:
+        task: gives prompts and rewards.
+        model: the start policy; it is changed in place.
+        prompts: prompts a rollout.
+        samples: answers a prompt.
+        gradient_clip: largest Euclidean norm of a gradient.
+        engine: what the sampler makes of the trainer's logits.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: SmallLM,
+        *,
+        prompts: int,
+        samples: int,
+        gradient_clip: float = 1.0,
+        engine: Engine | None = None,
+    ) -> None:
+        """Make the optimizer."""
+        self.task, self.model, self.engine = task, model, engine
+        self.vocabulary = task.vocabulary
+        self.prompts, self.samples, self.gradient_clip = prompts, samples, gradient_clip
+        self.optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0, fused=True)
+
+    def rollout(self, rng: np.random.Generator) -> Rollout:
+        """Draw prompts, answer each `samples` times, score."""
+        prompts = np.repeat(self.task.prompts(rng, self.prompts), self.samples, axis=0)
+        tokens, logps, entropies = self.model.sample(
+            torch.from_numpy(prompts), self.task.answer_length, rng, self.engine
+        )
+        return Rollout(
+            prompts=prompts,
+            tokens=tokens,
+            keep=self.task.keep(tokens),
+            behavior_logp=logps,
+            entropy=entropies,
+            reward=self.task.reward(prompts, tokens),
+            advantage=np.zeros(len(tokens)),
+            version=np.zeros(tokens.shape, np.int32),
+        )
+
+    @torch.no_grad()
+    def logp(self, rollout: Rollout) -> NDArray[np.float64]:
+        """Log-probs (R, T) under the policy as it stands."""
+        return self._logp(rollout).double().numpy()
+
+    def update(self, part: Rollout, objective: Objective, learning_rate: float) -> Update:
+        """Take one AdamW step down the objective's loss."""
+        current = self._logp(part)
+        loss, _ = objective.loss(part.batch(current, torch.from_numpy))
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
+        self.optimizer.param_groups[0]["lr"] = learning_rate
+        self.optimizer.step()
+        seen = current.detach().double().numpy()
+        return Update(
+            current_logp=seen, keep=objective.keep(part.batch(seen)), gradient_norm=float(norm)
+        )
+
+    def state(self) -> State:
+        """Weights, and AdamW's moments and step counts."""
+        moments = {
+            f"optimizer.{i}.{name}": value
+            for i, entry in self.optimizer.state_dict()["state"].items()
+            for name, value in entry.items()
+        }
+        return _arrays({**self.model.state_dict(), **moments})
+
+    def load(self, state: State) -> None:
+        """Go on from `state()`."""
+        weights = {k: v for k, v in state.items() if not k.startswith("optimizer.")}
+        self.model.load_state_dict(_tensors(weights))
+        entries: dict[int, dict[str, Any]] = {}
+        for key, value in state.items():
+            if key.startswith("optimizer."):
+                _, index, name = key.split(".")
+                entries.setdefault(int(index), {})[name] = torch.from_numpy(value.copy())
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": entries})
+
+    def _logp(self, rollout: Rollout) -> torch.Tensor:
+        logps: torch.Tensor = self.model.logp(
+            torch.from_numpy(rollout.prompts), torch.from_numpy(rollout.tokens)
+        )[0]
+        return logps
+
+
+def _arrays(tensors: dict[str, torch.Tensor]) -> State:
+    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
+
+
+def _tensors(arrays: State) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
