@@ -23,7 +23,7 @@ def analyze(
     by: str = "step,lag,position",
     columns: str | None = None,
     out: Path | None = None,
-    json: str | None = None,
+    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     engine: Literal["local", "process"] = "local",
     fail_on: Literal["error", "warning"] | None = None,
     skip_bad_rows: Annotated[bool, Parameter(negative=())] = False,
@@ -69,6 +69,8 @@ def analyze(
     """
     if explain is not None:
         return _explain(explain)
+    if json is not None and json.startswith("-") and json != "-":
+        raise UsageError("--json", f"{json!r} is no file name", "give a file, or - for output")
     if not paths:
         raise UsageError("PATH", "no log was named", "m2po-lab analyze FILE_OR_DIRECTORY ...")
     low, high = clip_range("--clip", clip)
@@ -84,7 +86,7 @@ def analyze(
         "ignore": _finding_ids("--ignore", ignore),
     }
     report, interrupted = _run(paths, options, quiet)
-    _deliver(report, json=json, out=out, quiet=quiet, options=options)
+    _deliver(report, json=json, out=out, quiet=quiet, by=_shown(options["by"]))
     if interrupted:
         return INTERRUPTED
     failing = FAILING.get(fail_on or "", ())
@@ -114,7 +116,7 @@ def _deliver(
     json: str | None,
     out: Path | None,
     quiet: bool,
-    options: dict[str, Any],
+    by: tuple[str, ...],
 ) -> None:
     """Write the report where it was asked for: files first, then standard output."""
     from m2po_lab.report.directory import write_report
@@ -122,7 +124,7 @@ def _deliver(
     from m2po_lab.report.terminal import render
 
     if out is not None:
-        write_report(report, out, budget=options["budget"], by=options["by"])
+        page = write_report(report, out, by=by)
     if json == "-":
         output.say(dumps(report))
         return
@@ -135,38 +137,42 @@ def _deliver(
             report,
             width=output.columns(),
             color=output.colored(sys.stdout),
-            by=(*options["by"], "quadrant"),
-            budget=options["budget"],
+            by=by,
         )
     )
     if out is not None:
-        output.say(f"The report lies in {out}\n")
+        output.say(f"The report lies in {out}: open {page}\n")
+
+
+def _shown(by: tuple[str, ...]) -> tuple[str, ...]:
+    """Breakdowns to show, in the order of the report: those asked for, and the quadrants."""
+    from m2po_lab.report.terminal import BREAKDOWNS
+
+    return tuple(kind for kind in BREAKDOWNS if kind == "quadrant" or kind in by)
 
 
 def _explain(name: str) -> int:
     from m2po_lab.report.explain import explanation
 
-    (known,) = _finding_ids("--explain", name) or ("",)
-    output.say(explanation(known, output.columns()))
+    for known in _finding_ids("--explain", name):
+        output.say(explanation(known, output.columns()))
     return DONE
 
 
 def _finding_ids(option: str, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
-    from m2po_lab.findings import RULES
+    from m2po_lab.findings.catalog import CATALOG
 
-    return chosen(option, text, list(RULES))
+    return chosen(option, text, CATALOG)
 
 
-def _thresholds(path: Path | None) -> dict[str, Any]:
+def _thresholds(path: Path | None) -> dict[str, float]:
     if path is None:
         return {}
-    import tomllib
+    from m2po_lab.findings import load_thresholds
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"--thresholds {path}", str(error), "write TOML lines such as: name = 0.5"
-        ) from error
+        return load_thresholds(path)
+    except ValueError as error:
+        raise UsageError("--thresholds", str(error)) from error

@@ -15,9 +15,9 @@ class UsageError(ValueError):
         remedy: what to type instead.
     """
 
-    def __init__(self, place: str, problem: str, remedy: str) -> None:
+    def __init__(self, place: str, problem: str, remedy: str = "") -> None:
         """Join the parts."""
-        super().__init__(f"{place}: {problem}; {remedy}")
+        super().__init__(f"{place}: {problem}" + (f"; {remedy}" if remedy else ""))
 
 
 def explained(error: Exception) -> str:

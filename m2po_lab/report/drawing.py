@@ -5,13 +5,87 @@ from typing import Any
 
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import LogNorm
+from matplotlib.lines import Line2D
 
-from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, VIOLET
+from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, RED, VIOLET
 
 Rows = list[dict[str, Any]]
+Marks = dict[str, float]
+
+LINEAR = 2.0**-12
+"""Below this |d| the histogram's axis is linear."""
+TICKS = (-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10)
 
 
-def by_lag(rows: Rows, axes: Sequence[Any]) -> None:
+def log_ratio(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """Stacked histogram on a symmetric logarithmic axis; marks are dashed lines."""
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    names = [name for name in frame.columns if name not in ("low", "high")]
+    edges = [*frame["low"], frame["high"].iloc[-1]]
+    long = frame.melt(["low", "high"], names, var_name="advantage", value_name="n")
+    long["d"] = (long["low"] + long["high"]) / 2
+    sns.histplot(
+        long,
+        x="d",
+        weights="n",
+        hue="advantage",
+        bins=edges,
+        multiple="stack",
+        palette=dict(zip(names, (GREEN, RED, MUTED), strict=True)),
+        alpha=0.85,
+        linewidth=0,
+        ax=ax,
+    )
+    ax.set_xscale("symlog", linthresh=LINEAR)
+    ax.set_yscale("log")
+    ax.set(xlabel="d (nats)", ylabel="tokens")
+    for name, place in marks.items():
+        ax.axvline(place, color=BLUE if "M2PO" in name else ORANGE, linestyle="--", linewidth=1.2)
+    legend = ax.get_legend()
+    handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.texts]
+    for kind, color in (("clip", ORANGE), ("M2PO", BLUE)):
+        if any(kind in name for name in marks):
+            handles.append(Line2D([], [], color=color, linestyle="--"))
+            labels.append(f"{kind} bounds")
+    ax.legend(handles, labels)
+    ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+
+
+def probabilities(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """Cells coloured by how many tokens they hold, with the diagonal."""
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
+    sns.scatterplot(
+        frame,
+        x="denominator",
+        y="numerator",
+        size="n",
+        size_norm=LogNorm(1, max(2, frame["n"].max())),
+        sizes=(6, 160),
+        color=BLUE,
+        alpha=0.75,
+        linewidth=0,
+        ax=ax,
+    )
+    ax.set(xlabel="probability under the denominator policy", ylabel="under the numerator policy")
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), title="tokens")
+
+
+def overlap(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """A matrix of Jaccard indices."""
+    (ax,) = axes
+    names = list(dict.fromkeys(row["first"] for row in rows))
+    table = pd.DataFrame(rows).pivot(index="first", columns="second", values="jaccard")
+    sns.heatmap(table.loc[names, names], vmin=0, vmax=1, cmap="Blues", ax=ax, square=True)
+    ax.set(xlabel="", ylabel="")
+    ax.grid(visible=False)
+
+
+def by_lag(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """M2 with its interval, a point a lag, on a logarithmic axis."""
     (ax,) = axes
     frame = pd.DataFrame(rows)
@@ -21,7 +95,7 @@ def by_lag(rows: Rows, axes: Sequence[Any]) -> None:
     _integers(ax)
 
 
-def by_step(rows: Rows, axes: Sequence[Any]) -> None:
+def by_step(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """M2 and k3 on a logarithmic axis; ESS from 0 to 1; reward and entropy in the last panel."""
     frame = pd.DataFrame(rows)
     first, second, third = axes
@@ -39,7 +113,7 @@ def by_step(rows: Rows, axes: Sequence[Any]) -> None:
     _integers(third)
 
 
-def by_quadrant(rows: Rows, axes: Sequence[Any]) -> None:
+def by_quadrant(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Two bars a quadrant: share of tokens, share of the sum of d²."""
     (ax,) = axes
     frame = pd.DataFrame(rows).melt("quadrant", var_name="share", value_name="of all")
@@ -58,22 +132,22 @@ def by_quadrant(rows: Rows, axes: Sequence[Any]) -> None:
     ax.legend(title=None)
 
 
-def by_probability(rows: Rows, axes: Sequence[Any]) -> None:
+def by_probability(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Mean and median |d| in each probability bucket."""
     _magnitudes(rows, axes, "probability under the behavior policy")
 
 
-def by_position(rows: Rows, axes: Sequence[Any]) -> None:
+def by_position(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Mean and median |d| in each position bucket."""
     _magnitudes(rows, axes, "position in the response (tokens)")
 
 
-def clip_sweep(rows: Rows, axes: Sequence[Any]) -> None:
+def clip_sweep(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Share of tokens dropped against the clip range."""
     _sweep(rows, axes, "eps", "fraction", "clip range eps", ORANGE)
 
 
-def budget_sweep(rows: Rows, axes: Sequence[Any]) -> None:
+def budget_sweep(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Share of tokens masked against the budget."""
     _sweep(rows, axes, "budget", "masked_fraction", "M2PO budget (nats²)", BLUE)
 

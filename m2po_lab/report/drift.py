@@ -85,7 +85,9 @@ def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
         ("added by staleness", attribution["staleness"]),
         ("inside the step", attribution["in_step"]),
     )
-    text = ", ".join(f"{words} {number(value)}" for words, value in parts)
+    text = ", ".join(f"{words} {number(value)}" for words, value in parts if value is not None)
+    if not text:
+        return
     yield Words(f"{text}.", lead="Where M2 comes from: ")
 
 

@@ -81,7 +81,8 @@ def evidence(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, dict):
-        return ", ".join(f"{plain(k)} {evidence(v)}" for k, v in value.items())
+        known = {k: v for k, v in value.items() if v is not None}
+        return ", ".join(f"{plain(k)} {evidence(v)}" for k, v in known.items())
     if isinstance(value, list | tuple):
         shown = ", ".join(evidence(v) for v in value[:4])
         return f"{shown}, … ({len(value)} in all)" if len(value) > 4 else shown

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from m2po_lab.report.figures import FIGURES, Figure, Rows
+from m2po_lab.report.figure_data import Marks, Rows
+from m2po_lab.report.figures import FIGURES, Figure
 
 INCHES_WIDE, PNG_DPI = 6.6, 160
 
@@ -20,12 +21,14 @@ class Drawn:
     Attributes:
         figure: what it is.
         rows: its numbers.
+        marks: named positions marked in it.
         svg: inline SVG.
         png: PNG on white.
     """
 
     figure: Figure
     rows: Rows
+    marks: Marks
     svg: str
     png: bytes
 
@@ -41,8 +44,9 @@ class Drawn:
 
     @property
     def json(self) -> str:
-        """Its numbers as JSON."""
-        return json.dumps(self.rows, allow_nan=False, indent=1) + "\n"
+        """Its numbers and marks as JSON."""
+        data = {"rows": self.rows, "marks": self.marks}
+        return json.dumps(data, allow_nan=False, indent=1) + "\n"
 
 
 def draw(report: dict[str, Any]) -> list[Drawn]:
@@ -52,7 +56,7 @@ def draw(report: dict[str, Any]) -> list[Drawn]:
         for figure in FIGURES:
             rows = figure.rows(report)
             if rows:
-                drawn.append(_one(figure, rows))
+                drawn.append(_one(figure, rows, figure.marks(report)))
     return drawn
 
 
@@ -67,15 +71,15 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _one(figure: Figure, rows: Rows) -> Drawn:
+def _one(figure: Figure, rows: Rows, marks: Marks) -> Drawn:
     from matplotlib.figure import Figure as Canvas
 
     from m2po_lab.report.svg import inline_svg
 
     canvas = Canvas(figsize=(INCHES_WIDE, figure.height), layout="constrained")
     axes = canvas.subplots(figure.panels, 1, sharex=True, squeeze=False)
-    figure.draw(rows, list(axes[:, 0]))
+    figure.draw(rows, marks, list(axes[:, 0]))
     svg = inline_svg(canvas, figure.name, figure.title)
     stream = io.BytesIO()
     canvas.savefig(stream, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": ""})
-    return Drawn(figure, rows, svg, stream.getvalue())
+    return Drawn(figure, rows, marks, svg, stream.getvalue())

@@ -1,10 +1,15 @@
 """The first two questions of the report: what was read, and can it be trusted."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from m2po_lab.report.format import count, percent, plain
 from m2po_lab.report.items import Item, Report, Words
 from m2po_lab.report.vocabulary import EXCLUDED_ROWS, EXCLUDED_TOKENS, INTEGRITY_FINDINGS
+
+MOST_NAMES = 8
+"""Of what lacks the same column, this many are named; the JSON names all."""
+_PLACE = re.compile(r"^(?:objectives/|ratios/(?:[a-z]+/[a-z]+/(?=[a-z_]+$))?)")
 
 
 def what_was_read(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
@@ -38,10 +43,19 @@ def can_it_be_trusted(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
     for finding in loud:
         lead = f"{finding['severity']} {finding['id']}"
         yield Words(f": {plain(finding['title'])}", lead=lead, tone=finding["severity"])
-    for entry in report["not_computable"]:
-        yield Words(
-            f" {plain(entry['what'])}: needs {plain(entry['needs'])}", lead="not computable"
-        )
+    yield from _missing(report["not_computable"])
+
+
+def _missing(entries: list[dict[str, str]]) -> Iterator[Item]:
+    """What cannot be computed, gathered by what it needs."""
+    by_need: dict[str, list[str]] = {}
+    for entry in entries:
+        by_need.setdefault(entry["needs"], []).append(_PLACE.sub("", plain(entry["what"])))
+    for needs, names in by_need.items():
+        more = len(names) - MOST_NAMES
+        rest = f" and {more} more" if more > 0 else ""
+        shown = ", ".join(names[:MOST_NAMES])
+        yield Words(f"{shown}{rest}.", lead=f"Not computable without {plain(needs)}: ")
 
 
 def _excluded(

@@ -10,13 +10,16 @@ from m2po_lab.report.items import Grid, Item, Plot, Report, Words
 MOST_OBJECTIVES = 12
 """Objectives shown; the JSON holds every one that can be computed."""
 
-MOST_POINTS = 8
-"""Points of a sweep shown."""
+SHOWN = {
+    "clip": (0.01, 0.05, 0.1, 0.2, 0.28, 0.5, 1.0, 4.0),
+    "budget": (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 1.28),
+}
+"""Points of a sweep that are shown; the JSON holds every one."""
 
 _COLUMNS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("no gradient", "zero_gradient_fraction", percent),
-    ("of A>0", "binding_fraction_positive", percent),
-    ("of A<0", "binding_fraction_negative", percent),
+    ("at A>0", "binding_fraction_positive", percent),
+    ("at A<0", "binding_fraction_negative", percent),
     ("mass kept", "mass_kept", percent),
     ("mean w", "weight_mean", number),
     ("ESS of w", "weight_ess_fraction", number),
@@ -39,17 +42,19 @@ def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         return
     yield Words(
         "A clip drops tokens one by one; M2PO masks the largest |d| among active tokens until "
-        "their M2 is within the budget. w is the weight of A in the gradient; mass kept is the "
-        "share of sum |A| that still has one.",
+        "their M2 is within the budget. no gradient: share of the counted tokens with A != 0 that "
+        "are dropped, then by the sign of A. mass kept: share of the unclipped gradient mass "
+        "sum r|A| that is left. w: weight of A in the gradient.",
         tone="aside",
     )
-    yield Grid(objective_table(objectives), "Shares of the counted tokens")
+    yield Grid(objective_table(objectives), "Objectives, on the counted tokens")
     if objectives.get("m2po"):
         yield Words(m2po_sentence(objectives["m2po"], budget_of(report)))
     for kind in _SWEEPS:
         if (report["sweeps"] or {}).get(kind):
             yield Grid(sweep_table(report["sweeps"], kind))
             yield Plot(f"{kind}_sweep")
+    yield Plot("overlap")
     if report["reach"]:
         yield Words("", lead="How stale could the data get")
         for text in reach_lines(report["reach"]):
@@ -58,8 +63,9 @@ def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
 
 def budget_of(report: Report) -> float | None:
     """The budget M2PO was given, if the report says so."""
-    value = (report["objectives"].get("m2po") or {}).get("budget")
-    return value if isinstance(value, float) else None
+    params = (report["objectives"].get("m2po") or {}).get("params") or {}
+    value: float | None = params.get("budget")
+    return value
 
 
 def chosen(objectives: dict[str, Any]) -> list[str]:
@@ -108,7 +114,7 @@ def sweep_table(sweeps: dict[str, Any], kind: str) -> list[Column]:
     """Lay out the share of tokens without a gradient at each eps of a clip or budget of M2PO."""
     head, line, x, y = _SWEEPS[kind]
     points = sweeps[kind]
-    shown = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    shown = [p for p in points if p[x] in SHOWN[kind]] or list(points)[: len(SHOWN[kind])]
     columns = [Column(head, [line], left=True)]
     columns += [Column(number(p[x], 3), [percent(p[y])], drop=i) for i, p in enumerate(shown)]
     return columns

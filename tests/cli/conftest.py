@@ -1,4 +1,4 @@
-"""The command as users run it: a process of its own."""
+"""The command as users run it: a process of its own, or called in this one to save its start."""
 
 import os
 import subprocess
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from m2po_lab.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ROOT / "tests" / "data" / "real"
@@ -37,3 +39,22 @@ def run(tmp_path: Path) -> Run:
         )
 
     return call
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Give a function that runs the command in this process, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "M2PO_LAB_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run_here(*arguments: str | Path, **changes: str) -> "subprocess.CompletedProcess[str]":
+        for name, value in changes.items():
+            monkeypatch.setenv(name, value)
+        status = main([*map(str, arguments)])
+        done = capsys.readouterr()
+        return subprocess.CompletedProcess(list(arguments), status, done.out, done.err)
+
+    return run_here

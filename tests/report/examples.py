@@ -98,6 +98,7 @@ def full() -> dict[str, Any]:
         "ratios": {"current/behavior": ratio(), "current/proximal": ratio()},
         "objectives": {
             "ppo": {
+                "params": {"eps_low": 0.2, "eps_high": 0.2},
                 "zero_gradient_fraction": 0.0179,
                 "binding_fraction_positive": 0.002,
                 "binding_fraction_negative": 0.041,
@@ -106,7 +107,7 @@ def full() -> dict[str, Any]:
                 "mass_kept": 0.93,
             },
             "m2po": {
-                "budget": 0.04,
+                "params": {"budget": 0.04},
                 "masked_fraction": 0.0139,
                 "masked": 7,
                 "active": 88,
@@ -119,7 +120,24 @@ def full() -> dict[str, Any]:
             },
             "clip_cov": None,
         },
-        "overlap": {},
+        "overlap": {
+            "objectives": ["ppo", "m2po"],
+            "dropped": [9, 7],
+            "jaccard": [[1.0, 0.6], [0.6, 1.0]],
+        },
+        "curves": {
+            "log_ratio": {
+                "ratio": "current/behavior",
+                "edges": [-1.0, -0.1, 0.1, 1.0],
+                "counts": {"A>0": [1, 9, 3], "A<0": [7, 8, 0], "A=0 or unknown": [0, 90, 2]},
+            },
+            "probability": {
+                "ratio": "current/behavior",
+                "edges": [0.0, 0.5, 1.0],
+                "exact": True,
+                "cells": [[0, 0, 4], [0, 1, 1], [1, 1, 90]],
+            },
+        },
         "sweeps": {
             "clip": [
                 {"eps": e, "fraction": f} for e, f in ((0.05, 0.04), (0.2, 0.018), (0.5, 0.01))
@@ -185,6 +203,7 @@ def bare() -> dict[str, Any]:
         reach=None,
         attribution=None,
         overlap=None,
+        curves=None,
         worst=None,
         findings=[],
         partial=True,

@@ -1,0 +1,131 @@
+"""`m2po_lab.analyze`: a path in, an Analysis with findings out; the command is this, spoken."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from m2po_lab.analysis import Analysis as Scan
+from m2po_lab.analysis import Options
+from m2po_lab.engines import ENGINES, Watch, never, unseen
+from m2po_lab.findings import Finding, evaluate
+from m2po_lab.integrity import BatchIntegrity
+from m2po_lab.logs import open_log
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What a log says: statistics, what was left out, and findings.
+
+    Attributes:
+        scan: mergeable sums and histograms.
+        thresholds: changes to the thresholds of findings, by name.
+        ignore: ids of findings to leave out.
+    """
+
+    scan: Scan
+    thresholds: Mapping[str, float]
+    ignore: tuple[str, ...] = ()
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Findings that fired, most severe first."""
+        known = _Known(self.scan.options, self.scan.integrity, self._statistics)
+        return evaluate(known, thresholds=self.thresholds, ignore=self.ignore)
+
+    @cached_property
+    def _statistics(self) -> dict[str, Any]:
+        """The report without findings; finished once, for it is read twice."""
+        return self.scan.to_dict()
+
+    def merge(self, other: "Analysis") -> "Analysis":
+        """Return the analysis of both logs, as if they had been read together.
+
+        Raises:
+            ValueError: the other one was made with other options.
+        """
+        return replace(self, scan=self.scan.merge(other.scan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON values (`m2po-lab/report/1`)."""
+        from m2po_lab.report.curves import curves
+
+        report = dict(self._statistics)
+        findings = [finding.to_dict() for finding in self.findings]
+        head = {"schema": report.pop("schema"), "version": _version()}
+        return {**head, **report, "findings": findings, "curves": curves(self.scan)}
+
+    def __str__(self) -> str:
+        """The report as the command prints it."""
+        from m2po_lab.report.terminal import render
+
+        return render(self.to_dict())
+
+
+def analyze(
+    path: Path | Sequence[Path],
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    budget: float = 0.04,
+    clip: float | tuple[float, float] = 0.2,
+    by: Iterable[str] = ("step", "lag", "position"),
+    engine: str = "local",
+    thresholds: Mapping[str, float] | None = None,
+    ignore: Iterable[str] = (),
+    stop: Callable[[], bool] = never,
+    progress: Callable[[int, int], None] = unseen,
+) -> Analysis:
+    """Read a rollout log and say how far off-policy it is, where, and what to look at.
+
+    Args:
+        path: file, directory, glob or fsspec address, or several of them.
+        format: name of a log format, or "auto" to choose by content.
+        columns: role -> column name where the log uses other names.
+        skip_bad_rows: count malformed rows in the middle of a file instead of refusing the file.
+        budget: M2PO's tau for the second moment of active tokens, in nats^2.
+        clip: eps, or (low, high); the what-if keeps r in [1 - low, 1 + high].
+        by: tables to make, out of step, lag and position.
+        engine: "local", or "process" for a pool of processes over the files.
+        thresholds: changes to the thresholds of findings, by name.
+        ignore: ids of findings to leave out.
+        stop: asked after every batch; True ends the reading and makes the analysis partial.
+        progress: told the rows and tokens of every batch.
+
+    Raises:
+        UnreadableLogError: nothing usable at the path; the message says where and what to do.
+        ValueError: an option out of range.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"engine={engine!r}: choose from {', '.join(ENGINES)}")
+    low, high = clip if isinstance(clip, tuple) else (clip, clip)
+    options = Options(budget=budget, clip_low=low, clip_high=high, by=tuple(by))
+    log = open_log(path, format=format, columns=columns, skip_bad_rows=skip_bad_rows)
+    scan = ENGINES[engine](log, options, Watch(stop, progress))
+    return Analysis(scan, dict(thresholds or {}), tuple(ignore))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An analysis as findings read it, with its report at hand."""
+
+    options: Options
+    integrity: BatchIntegrity
+    report: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report without findings."""
+        return self.report
+
+
+def _version() -> str:
+    """Version of the installed package; "0" in a checkout that was not installed."""
+    try:
+        return version("m2po-lab")
+    except PackageNotFoundError:
+        return "0"

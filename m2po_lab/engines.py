@@ -1,0 +1,126 @@
+"""Where a scan runs: this process or a pool of processes over the files; the same Analysis."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from m2po_lab.analysis import Analysis, Options, scan
+from m2po_lab.core.batch import TokenBatch
+from m2po_lab.logs.open import Log
+
+PARTS_A_WORKER = 4
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def never() -> bool:
+    """Never stop."""
+    return False
+
+
+def unseen(rows: int, tokens: int) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a caller follows a scan.
+
+    Attributes:
+        stop: asked after every batch; True ends the reading, and the analysis is partial.
+        progress: told the rows and tokens of every batch.
+    """
+
+    stop: Callable[[], bool] = never
+    progress: Callable[[int, int], None] = unseen
+
+
+def local(log: Log, options: Options, watch: Watch) -> Analysis:
+    """Scan in this process, one batch after the other."""
+    analysis = scan(_watched(log, watch), options)
+    return _with_inputs(analysis, log)
+
+
+def process(log: Log, options: Options, watch: Watch, workers: int | None = None) -> Analysis:
+    """Scan the files of a log in a pool of processes and merge in the order of the files.
+
+    Workers cannot see each other's rows: if a row turns out to be in two parts, the log is read
+    once more in one process, which counts it once.
+
+    Args:
+        log: a log that was not read yet.
+        options: what to compute.
+        watch: progress comes once a part; a stop merges the parts that are ready.
+        workers: processes; None takes as many as there are CPUs.
+    """
+    count = workers or os.cpu_count() or 1
+    parts = _parts(log, count * PARTS_A_WORKER)
+    if len(parts) < 2:
+        return local(log, options, watch)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(min(count, len(parts)), context, _ignore_interrupts) as pool:
+        futures = [pool.submit(_scan_part, part, options) for part in parts]
+        stopped = _wait(futures, watch)
+        if stopped:
+            pool.shutdown(wait=False, cancel_futures=True)
+    merged = Analysis(options=options, partial=stopped)
+    for future in futures:
+        if future.done() and not future.cancelled():
+            merged.absorb(future.result())
+    if merged.integrity.keys.repeated and not stopped:
+        return local(log, options, watch)
+    return merged
+
+
+ENGINES: Mapping[str, Callable[[Log, Options, Watch], Analysis]] = {
+    "local": local,
+    "process": process,
+}
+
+
+def _watched(log: Log, watch: Watch) -> Iterator[TokenBatch]:
+    """Yield the batches until the caller asks for the end."""
+    for batch in log:
+        yield batch
+        watch.progress(batch.n_rows, batch.shape[0])
+        if watch.stop():
+            return
+
+
+def _with_inputs(analysis: Analysis, log: Log) -> Analysis:
+    """Add what the log says about its reading to the analysis of its tokens."""
+    analysis.inputs = [entry.to_dict() for entry in log.inputs]
+    analysis.partial = log.partial
+    analysis.rows["bad"] = analysis.rows.get("bad", 0) + log.bad_rows
+    return analysis
+
+
+def _parts(log: Log, most: int) -> list[Log]:
+    """Split the units of a log into at most `most` neighbouring groups of about the same number."""
+    units = log.units
+    size = max(1, -(-len(units) // most))
+    return [Log(units[i : i + size], log.options, log.path) for i in range(0, len(units), size)]
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that the user talks to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _scan_part(log: Log, options: Options) -> Analysis:
+    return local(log, options, Watch())
+
+
+def _wait(futures: list[Future[Analysis]], watch: Watch) -> bool:
+    """Wait for all futures, telling the caller about each; return whether it asked to stop."""
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED)
+        for future in done:
+            found = future.result()
+            watch.progress(found.rows["read"], found.tokens["logged"])
+        if watch.stop():
+            return True
+    return False

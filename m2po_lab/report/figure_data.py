@@ -1,0 +1,125 @@
+"""The numbers behind each figure, taken out of the report as rows; nothing is drawn here."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+Rows = list[dict[str, Any]]
+Marks = dict[str, float]
+Report = dict[str, Any]
+
+
+def breakdown(kind: str) -> Callable[[Report], Rows]:
+    """Rows of one breakdown of the primary ratio."""
+
+    def rows(report: Report) -> Rows:
+        if report["primary"] is None:
+            return []
+        found: Rows | None = report["ratios"][report["primary"]][f"by_{kind}"]
+        return found or []
+
+    return rows
+
+
+def steps(report: Report) -> Rows:
+    """Statistics by step, joined with reward and entropy by step where the report has them."""
+    rows = [dict(row) for row in breakdown("step")(report)]
+    for name in ("reward", "entropy"):
+        facts = report[name]
+        by_step = facts.get("by_step") if isinstance(facts, dict) else None
+        means = {item["step"]: item.get("mean") for item in by_step or []}
+        for row in rows:
+            if means:
+                row[name] = means.get(row["step"])
+    return rows
+
+
+def quadrants(report: Report) -> Rows:
+    """Share of tokens and share of the sum of d² in each quadrant."""
+    if report["primary"] is None:
+        return []
+    found = report["ratios"][report["primary"]]["by_quadrant"] or {}
+    n = sum(s["n"] for s in found.values())
+    mass = sum(s["n"] * (s["m2"] or 0.0) for s in found.values())
+    if not n or not mass:
+        return []
+    return [
+        {
+            "quadrant": name,
+            "tokens": s["n"] / n,
+            "mass": s["n"] * (s["m2"] or 0.0) / mass,
+        }
+        for name, s in found.items()
+    ]
+
+
+def sweep(kind: str) -> Callable[[Report], Rows]:
+    """Points of a sweep."""
+    return lambda report: list((report["sweeps"] or {}).get(kind) or [])
+
+
+def log_ratio(report: Report) -> Rows:
+    """Counts of d a bin, by sign of the advantage, with the bounds of clip and M2PO."""
+    found = (report.get("curves") or {}).get("log_ratio")
+    if not found:
+        return []
+    edges, counts = found["edges"], found["counts"]
+    return [
+        {"low": low, "high": high, **{name: n[i] for name, n in counts.items()}}
+        for i, (low, high) in enumerate(itertools.pairwise(edges))
+    ]
+
+
+def bounds(report: Report) -> Marks:
+    """Where the clip of the what-if and M2PO's threshold lie, in nats of d."""
+    objectives = report["objectives"] or {}
+    params = (objectives.get("ppo") or {}).get("params") or {}
+    marks = {}
+    if 0 <= (low := params.get("eps_low", -1)) < 1:
+        marks["clip, lower"] = math.log1p(-low)
+    if (high := params.get("eps_high", -1)) >= 0:
+        marks["clip, upper"] = math.log1p(high)
+    edge = (objectives.get("m2po") or {}).get("threshold")
+    if edge is not None:
+        marks |= {"M2PO, lower": -edge, "M2PO, upper": edge}
+    return marks
+
+
+def probabilities(report: Report) -> Rows:
+    """Counts of tokens a cell of (probability below, probability above)."""
+    found = (report.get("curves") or {}).get("probability")
+    if not found:
+        return []
+    edges = found["edges"]
+    return [
+        {
+            "denominator": (edges[i] + edges[i + 1]) / 2,
+            "numerator": (edges[j] + edges[j + 1]) / 2,
+            "n": n,
+        }
+        for i, j, n in found["cells"]
+    ]
+
+
+def overlaps(report: Report) -> Rows:
+    """Jaccard index of the dropped sets of each pair of objectives."""
+    found = report["overlap"]
+    if not found or len(found.get("objectives", ())) < 2:
+        return []
+    names = found["objectives"]
+    return [
+        {"first": a, "second": b, "jaccard": found["jaccard"][i][j]}
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+    ]
+
+
+def unmarked(report: Report) -> Marks:
+    """No marks."""
+    return {}
+
+
+def several(rows: Callable[[Report], Rows]) -> Callable[[Report], Rows]:
+    """The same rows, or none if there is only one: a curve needs two points."""
+    return lambda report: found if len(found := rows(report)) > 1 else []

@@ -1,0 +1,125 @@
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.cli.conftest import REAL, START, environment
+
+TRL = REAL / "trl_grpo_bf16.jsonl"
+GOOD = '{"rollout_log_probs": [-0.5, -1.0], "old_log_probs": [-0.4, -1.1]}\n'
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Inputs that cannot be used, and one that can."""
+    (tmp_path / "good.jsonl").write_text(GOOD * 3, encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text(GOOD + '{"rollout_log_probs": [-0.5,\n' + GOOD)
+    (tmp_path / "prose.txt").write_text("no log\n" * 9, encoding="utf-8")
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "broken.toml").write_text("x = = 1", encoding="utf-8")
+    (tmp_path / "unknown.toml").write_text("drift_m3 = 1\n", encoding="utf-8")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    return tmp_path
+
+
+UNUSABLE = [
+    ("no such path", ["nowhere.jsonl"], "nowhere.jsonl"),
+    ("a name with control characters", ["no\nwhere\x1b[2J"], "no where"),
+    ("a glob without a match", ["*.parquet"], "*.parquet"),
+    ("an empty directory", ["hollow"], "hollow"),
+    ("an unknown format", ["prose.txt"], "prose.txt"),
+    ("no readable row", ["empty.jsonl"], "empty.jsonl"),
+    ("a malformed line in the middle", ["bad.jsonl"], "bad.jsonl:2"),
+    ("an absent column", ["good.jsonl", "--columns", "old=nope"], "nope"),
+    ("an unknown role", ["good.jsonl", "--columns", "odd=old_log_probs"], "odd"),
+    ("an unknown format name", ["good.jsonl", "--format", "odd"], "odd"),
+    ("a negative budget", ["good.jsonl", "--budget", "-1"], "--budget"),
+    ("a clip that is no number", ["good.jsonl", "--clip", "x"], "--clip"),
+    ("an unknown grouping", ["good.jsonl", "--by", "day"], "--by"),
+    ("an unknown engine", ["good.jsonl", "--engine", "gpu"], "--engine"),
+    ("an unknown severity", ["good.jsonl", "--fail-on", "info"], "--fail-on"),
+    ("an unknown finding", ["good.jsonl", "--ignore", "low_tail"], "low-tail"),
+    ("an unknown finding to explain", ["--explain", "lowtail"], "low-tail"),
+    ("an unknown option", ["good.jsonl", "--bogus"], "--bogus"),
+    ("no path", [], "PATH"),
+    ("thresholds that are no TOML", ["good.jsonl", "--thresholds", "broken.toml"], "broken.toml"),
+    ("an unknown threshold", ["good.jsonl", "--thresholds", "unknown.toml"], "drift_m2"),
+    ("absent thresholds", ["good.jsonl", "--thresholds", "no.toml"], "no.toml"),
+    ("a directory that cannot be made", ["good.jsonl", "--out", "file/report"], "file/report"),
+    ("a file that cannot be written", ["good.jsonl", "--json", "absent/r.json"], "absent/r.json"),
+    ("an option for a file name", ["good.jsonl", "--json", "--quiet"], "--json"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), [c[1:] for c in UNUSABLE], ids=[c[0] for c in UNUSABLE]
+)
+def test_unusable_is_one_line_with_place_value_remedy(call, files, arguments, named):
+    done = call("analyze", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("m2po-lab: ")
+    assert named in line
+    assert line.isprintable()
+    assert "Traceback" not in line
+    assert "unexpected" not in line
+    assert ";" in line or "Try --help" in line
+
+
+def test_bad_rows_can_be_skipped_and_are_counted(call, files):
+    done = call("analyze", "bad.jsonl", "--skip-bad-rows")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 unreadable" in done.stdout
+
+
+def test_an_unknown_command_is_one_line(call):
+    done = call("analise", "x")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "analise" in done.stderr
+
+
+def test_json_on_standard_output_stays_empty_when_the_input_is_unusable(run):
+    done = run("analyze", "nowhere", "--json", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_version_and_bare_call(run):
+    assert run("--version").stdout.strip()[0].isdigit()
+    assert "analyze" in run().stdout
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*START, "analyze", str(TRL)], stdout=writer, stderr=subprocess.PIPE, env=environment(),
+        timeout=120,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def _slow_log(path):
+    """A FIFO that gives one row and then nothing: a log that never ends."""
+    os.mkfifo(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a FIFO")
+def test_interrupting_twice_ends_with_130_and_no_traceback(tmp_path):
+    _slow_log(tmp_path / "log.jsonl")
+    with subprocess.Popen(
+        [*START, "analyze", "log.jsonl"], cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
