@@ -16,6 +16,7 @@ from m2po_lab.logs.rows import UNKNOWN
 
 NAMES = {"behavior_logp": "behavior", "proximal_logp": "proximal", "current_logp": "current"}
 """Column -> its name in the report."""
+WHOSE = {name: f"a {name} log-prob" for name in NAMES.values()} | {"every": "every log-prob"}
 
 
 def shift_by_one(view: View) -> Iterator[Hit]:
@@ -41,7 +42,7 @@ def mask_shifted(view: View) -> Iterator[Hit]:
         return
     columns = {NAMES[name]: counts for name, counts in edges.impossible.items()}
     if len(columns) > 1:
-        columns["every"] = np.where([True, False, True], edges.blank, 0)
+        columns["every"] = edges.blank
     explained = {n for ratio in view.shifted for n in ratio.split("/")}
     for at, place in enumerate(("first", "last")):
         for name, counts in columns.items():

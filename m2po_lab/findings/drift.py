@@ -184,7 +184,7 @@ def weights_not_synced(view: View) -> Iterator[Hit]:
     part = max(len(names) // 3, 1)
     early = view.pool(ratio, lambda s, t, g: g == 0 and s <= names[part - 1])
     late = view.pool(ratio, lambda s, t, g: g == 0 and s >= names[-part])
-    rising = rank_correlation(series) >= limits["trend_rank"]
+    rising = rank_correlation(series) >= limits["sync_rank"]
     enough = view.enough(early) and view.enough(late)
     apart = late.low > max(limits["sync_growth"] * early.m2, early.high, limits["floor_m2"])
     if rising and enough and apart:

@@ -79,6 +79,8 @@ def moving_without_signal(view: View) -> Iterator[Hit]:
     for ratio in view.pairs:
         if ratio == "proximal/behavior" and "current/behavior" in view.pairs:
             continue
+        if not view.knows_lag:
+            yield from _moving_by_step(view, ratio)
         moved = _without_signal(view, ratio)
         if moved is None:
             continue
@@ -100,6 +102,29 @@ def moving_without_signal(view: View) -> Iterator[Hit]:
                     "floor": floor.m2 if known_floor else None,
                 },
             )
+
+
+def _moving_by_step(view: View, ratio: str) -> Iterator[Hit]:
+    """Without lags: drift that grows over the steps that had nothing to learn from."""
+    dead = [s for s, step in view.steps if step.advantages > 0 and step.signal == 0]
+    if len(dead) < 3:
+        return
+    part = len(dead) // 3
+    early = view.pool(ratio, lambda s, t, g: s in dead[:part])
+    late = view.pool(ratio, lambda s, t, g: s in dead[-part:])
+    limits = view.limits
+    least = max(limits["drift_growth"] * early.m2, early.high, limits["moving_m2"])
+    if view.enough(early) and view.enough(late) and late.low > least:
+        yield Hit(
+            f"{ratio}: M2 grows from {early.m2:.2g} to {late.m2:.2g} over steps in which every "
+            f"advantage was 0 (steps {_ranges(dead)}).",
+            {
+                "ratio": ratio,
+                **late.evidence(),
+                "steps": dead[:50],
+                "floor": early.m2,
+            },
+        )
 
 
 def _dead_versions(view: View, ratio: str) -> set[int]:
@@ -155,7 +180,7 @@ def groups_broken(view: View) -> Iterator[Hit]:
         return
     table = groups.table.values()
     single = sum(len(group.members) == 1 for group in table)
-    mixed = sorted(group.name for group in table if len(group.prompts) > 1)
+    mixed = sorted(group.name for group in table if group.mixed)
     numbers = {"ratio": None, "groups": len(table), "rows": groups.rows}
     if single == len(table):
         yield Hit(

@@ -53,6 +53,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "drift_growth": Threshold(3, "M2 over the lag-0 floor", "martingale: jumps < 3x are healthy"),
     "sync_growth": Threshold(5, "lag-0 M2 late in the log over early", "verl#7495: 36x"),
     "sync_steps": Threshold(4, "steps from which growth is judged", _COUNT),
+    "sync_rank": Threshold(0.5, "rank correlation with step; a jump at half time has .54", _HERE),
     "trend_rank": Threshold(0.7, "rank correlation with step that is a trend", _HERE),
     "lag_jump": Threshold(4, "lags above the largest of the five steps before", "AReaL#1388"),
     "slope": Threshold(0.1, "|slope| of d on log-prob; a temperature off by 10 %", _HERE),

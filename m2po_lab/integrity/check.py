@@ -8,10 +8,11 @@ from m2po_lab.core.batch import TokenBatch
 from m2po_lab.integrity import columns, edges, groups, pairs, shifts, steps, versions
 from m2po_lab.integrity.additive import Bools
 from m2po_lab.integrity.copies import tell_copies
-from m2po_lab.integrity.duplicates import Keys, duplicates
+from m2po_lab.integrity.duplicates import Keys, content, duplicates
 from m2po_lab.integrity.evidence import BatchIntegrity, RowCounts
 from m2po_lab.integrity.exclude import exclude, unaligned
 from m2po_lab.integrity.flat import Flat, flatten
+from m2po_lab.integrity.kept import Kept
 from m2po_lab.integrity.padding import repeated_tail
 
 
@@ -32,29 +33,31 @@ def check(
         The batch with the reduced keep (text-only ones as they came), and the evidence.
     """
     flat = flatten(batch)
-    repeated, keys = duplicates(flat, seen or Keys())
+    key = content(flat)
+    repeated, keys = duplicates(flat, key, seen or Keys())
     if copies is not None:
         repeated |= copies
     logged = flat.kept(flat.keep & ~np.repeat(repeated, flat.lengths))
     keep, tokens, found = exclude(flat, logged, repeated)
     clean = flat.kept(keep)
     rows, live = _count_rows(flat, logged, clean, repeated)
+    kept, ratios = Kept(clean), clean.ratios()
     evidence = BatchIntegrity(
         tokens=tokens,
         rows=rows,
         faults=found,
         lengths=_lengths(flat, ~repeated),
         retokenised=_count(flat.rows.retokenised, ~repeated),
-        repeated=repeated_tail(clean, live),
+        repeated=repeated_tail(clean, live, key),
         columns=columns.grids(clean),
         weights=columns.weights(clean),
         edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
         versions=versions.versions(clean),
         groups=groups.groups(flat, ~repeated),
-        shifts={ratio: shifts.measure(clean, ratio) for ratio in clean.ratios()},
-        pairs={ratio: pairs.measure(clean, ratio) for ratio in clean.ratios()},
-        cells={ratio: steps.by_cell(clean, ratio) for ratio in clean.ratios()},
-        halves={ratio: steps.halves(clean, ratio) for ratio in clean.ratios()},
+        shifts={ratio: shifts.measure(kept, ratio) for ratio in ratios},
+        pairs={ratio: pairs.measure(kept, ratio) for ratio in ratios},
+        cells={ratio: steps.by_cell(kept, ratio) for ratio in ratios},
+        halves={ratio: steps.halves(kept, ratio) for ratio in ratios},
         steps=steps.by_step(clean),
         keys=keys,
     )

@@ -73,21 +73,24 @@ def content(flat: Flat) -> Hashes:
     return key if rows.reward is None else mix(key ^ rows.reward.view(np.uint64))
 
 
-def row_keys(flat: Flat) -> tuple[Hashes, Bools]:
-    """(B,) key of id, step, trainer version and content, and which rows have an id."""
+def row_keys(flat: Flat, key: Hashes) -> tuple[Hashes, Bools]:
+    """(B,) key of id, step, versions and content `key`, and which rows have an id."""
     ids = flat.rows.row_id
     if ids is None:
         return np.zeros(flat.n_rows, np.uint64), np.zeros(flat.n_rows, np.bool_)
     named = np.array([i is not None for i in ids], dtype=np.bool_)
-    key = np.array([bytes_hash((i or "").encode()) for i in ids], dtype=np.uint64)
+    identity = np.array([bytes_hash((i or "").encode()) for i in ids], dtype=np.uint64)
     for fact in (flat.rows.step, flat.rows.train_version, flat.rows.mini_batch):
-        key = mix(key ^ mix(flat.row_fact(fact).view(np.uint64)))
-    return mix(key ^ content(flat)), named
+        identity = mix(identity ^ mix(flat.row_fact(fact).view(np.uint64)))
+    return mix(identity ^ key), named
 
 
-def duplicates(flat: Flat, seen: Keys) -> tuple[Bools, Keys]:
-    """Rows that were there before, in this batch or among `seen`, and the keys that are new."""
-    keys, named = row_keys(flat)
+def duplicates(flat: Flat, key: Hashes, seen: Keys) -> tuple[Bools, Keys]:
+    """Rows that were there before, in this batch or among `seen`, and the keys that are new.
+
+    `key` is the `content` of the rows.
+    """
+    keys, named = row_keys(flat, key)
     fresh = np.zeros(flat.n_rows, dtype=np.bool_)
     index = np.flatnonzero(named)
     fresh[index[np.unique(keys[index], return_index=True)[1]]] = True

@@ -3,23 +3,29 @@
 import numpy as np
 
 from m2po_lab.integrity.additive import Bools
-from m2po_lab.integrity.duplicates import content
 from m2po_lab.integrity.flat import Flat
+from m2po_lab.logs.hashing import Hashes
 
-FEWEST_ROWS = 2
 FEWEST_TOKENS = 8
 """Shorter answers repeat honestly, to the last bit."""
+LONE_TOKENS = 32
+"""Tokens that a single repeated row needs."""
 
 
-def repeated_tail(flat: Flat, rows: Bools) -> int:
+def repeated_tail(flat: Flat, rows: Bools, key: Hashes) -> int:
     """Rows at the end of a step that repeat earlier rows of that step in order.
 
     Padding repeats the first rows (or the last one) to fill a batch. Counted are the longest tails
-    of at least `FEWEST_ROWS` rows, each of at least `FEWEST_TOKENS` kept tokens, that equal a
-    stretch of rows before them, within the steps of this batch.
+    that equal a stretch of rows before them, within the steps of this batch: of two rows or more
+    with at least `FEWEST_TOKENS` kept tokens each, or of one row with `LONE_TOKENS`.
+
+    Args:
+        flat: the batch.
+        rows: (B,) rows that count.
+        key: (B,) hash of what each row holds.
     """
     step = flat.row_fact(flat.rows.step)
-    key, counts = content(flat), flat.per_row(flat.keep)
+    counts = flat.per_row(flat.keep)
     found = 0
     for value in np.unique(step[rows]):
         index = np.flatnonzero(rows & (step == value))
@@ -41,4 +47,4 @@ def _tail(keys: list[int], counts: list[float]) -> int:
         ):
             length += 1
         best = max(best, length)
-    return best if best >= FEWEST_ROWS else 0
+    return best if best > 1 or (best and counts[-1] >= LONE_TOKENS) else 0

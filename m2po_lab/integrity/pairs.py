@@ -10,7 +10,7 @@ import numpy as np
 
 from m2po_lab.core.batch import RATIOS
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
-from m2po_lab.integrity.flat import Flat
+from m2po_lab.integrity.kept import Kept
 
 MAGNITUDES = 2.0 ** (np.arange(-24 * 4, 6 * 4) / 4)
 """Bin edges of |d|, quarter octaves from 6e-8 to 54 nats; bin 0 is below the first."""
@@ -62,27 +62,24 @@ class Pair(Additive):
     products: Ints
 
 
-def measure(flat: Flat, ratio: str) -> Pair:
+def measure(kept: Kept, ratio: str) -> Pair:
     """Add one ratio of a batch up."""
-    index = np.flatnonzero(flat.keep)
-    a, b = (flat.logp[name][index] for name in RATIOS[ratio])
-    d, row = flat.log_ratio(ratio)[index], flat.row[index]
-    stratum = np.where(flat.lag[index] == 0, 0, 1)
+    a, b = (kept.logp[name] for name in RATIOS[ratio])
+    d, stratum = kept.log_ratios[ratio], kept.stratum
     both_zero = (a == 0.0) & (b == 0.0)
     histogram, squares = _histogram(d, stratum)
-    advantage = None if flat.advantage is None else flat.advantage[index]
     return Pair(
         n=np.bincount(stratum, minlength=2),
         excess=_sums(stratum, np.expm1(np.minimum(d, 20.0)), 2),
-        nonzero=int((~both_zero).sum()),
-        equal=int(((a == b) & ~both_zero).sum()),
+        nonzero=int(d.size - both_zero.sum()),
+        equal=int((a == b).sum() - both_zero.sum()),
         histogram=histogram,
         squares=squares,
-        tail_rows=np.array([_rows(row, d < -TAIL), _rows(row, d > TAIL)]),
+        tail_rows=np.array([_rows(kept.row, d < -TAIL), _rows(kept.row, d > TAIL)]),
         levels=_levels(b, d, stratum),
-        certain=_certain(b, d, stratum, row),
-        quadrants=_quadrants(d, advantage, row),
-        products=_products(flat, ratio),
+        certain=_certain(b, d, stratum, kept.row),
+        quadrants=_quadrants(d, kept.advantage, kept.row),
+        products=_products(kept, d),
     )
 
 
@@ -96,15 +93,22 @@ def _rows(row: Ints, hit: Bools) -> int:
 
 def _histogram(d: Floats, stratum: Ints) -> tuple[Ints, Floats]:
     bins = len(MAGNITUDES) + 1
-    cell = (stratum * 2 + (d > 0)) * bins + np.searchsorted(MAGNITUDES, np.abs(d), side="right")
+    cell = (stratum * 2 + (d > 0)) * bins + _magnitude(d)
     counts = np.bincount(cell, minlength=4 * bins)
     return counts.reshape(2, 2, bins), _sums(cell, d * d, 4 * bins).reshape(2, 2, bins)
+
+
+def _magnitude(d: Floats) -> Ints:
+    """Bin of |d|; up to rounding at the edges np.searchsorted(MAGNITUDES, |d|, side="right")."""
+    quarter = np.log2(np.maximum(np.abs(d), MAGNITUDES[0] / 2)) * 4 - 4 * np.log2(MAGNITUDES[0]) + 1
+    return np.asarray(np.clip(np.floor(quarter), 0, len(MAGNITUDES)), dtype=np.int64)
 
 
 def _levels(b: Floats, d: Floats, stratum: Ints) -> Ints:
     level = np.clip(np.searchsorted(-LEVELS, -b, side="right") - 1, 0, len(LEVELS) - 1)
     cell = (stratum * len(LEVELS) + level) * (len(STEPS) + 1)
-    cell += np.searchsorted(STEPS, d, side="right")
+    width = STEPS[1] - STEPS[0]
+    cell += np.clip(np.floor((d - STEPS[0]) / width) + 1, 0, len(STEPS)).astype(np.int64)
     shape = (2, len(LEVELS), len(STEPS) + 1)
     return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
 
@@ -128,7 +132,6 @@ def _quadrants(d: Floats, advantage: Floats | None, row: Ints) -> Floats:
     )
 
 
-def _products(flat: Flat, ratio: str) -> Ints:
-    total = flat.per_row(flat.log_ratio(ratio))
-    rows = flat.per_row(flat.keep) > 0
-    return np.array([rows.sum(), (total > PRODUCT).sum(), (total < -PRODUCT).sum()])
+def _products(kept: Kept, d: Floats) -> Ints:
+    total = kept.per_row(d)
+    return np.array([(kept.counts > 0).sum(), (total > PRODUCT).sum(), (total < -PRODUCT).sum()])

@@ -7,7 +7,7 @@ import numpy as np
 
 from m2po_lab.core.batch import RATIOS
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
-from m2po_lab.integrity.flat import Flat
+from m2po_lab.integrity.kept import Kept
 
 SHIFTS = (-1, 0, 1)
 FLOOR = -20.0
@@ -86,21 +86,24 @@ def untrusted(shifts: Mapping[str, Shift], limits: Limits | None = None) -> dict
     }
 
 
-def measure(flat: Flat, ratio: str) -> Shift:
+def measure(kept: Kept, ratio: str) -> Shift:
     """Add one ratio of a batch up."""
-    top, bottom = (flat.logp[name] for name in RATIOS[ratio])
-    n = flat.keep.shape[0]
-    a = np.where(flat.keep, np.maximum(top, FLOOR), 0.0)
-    b = np.where(flat.keep, np.maximum(bottom, FLOOR), 0.0)
-    per_row = []
-    for s in SHIFTS:
-        here = slice(max(0, -s), max(0, n - max(0, s)))
-        there = slice(max(0, s), max(0, n - max(0, -s)))
-        pair = flat.keep[here] & flat.keep[there] & (flat.row[here] == flat.row[there])
-        x, y = np.where(pair, a[here], 0.0), np.where(pair, b[there], 0.0)
-        terms = (pair, x, y, x * x, y * y, x * y)
-        per_row.append(np.stack([_row_sums(flat.row[here], t, flat.n_rows) for t in terms]))
+    a, b = (np.maximum(kept.logp[name], FLOOR) for name in RATIOS[ratio])
+    follows = (kept.position[1:] - kept.position[:-1] == 1) & (kept.row[1:] == kept.row[:-1])
+    per_row = [
+        _pair_sums(kept, a[1:], b[:-1], follows),
+        _pair_sums(kept, a, b, None),
+        _pair_sums(kept, a[:-1], b[1:], follows),
+    ]
     return Shift(np.stack([by_row.sum(axis=1) for by_row in per_row]), _votes(per_row))
+
+
+def _pair_sums(kept: Kept, a: Floats, b: Floats, pair: Bools | None) -> Floats:
+    """(6, B) n, sum a, sum b, sum aa, sum bb, sum ab over the pairs of each row."""
+    if pair is not None:
+        a, b = np.append(a * pair, 0.0), np.append(b * pair, 0.0)
+    count = np.ones(a.size) if pair is None else np.append(pair, False)
+    return np.stack([kept.per_row(t[: kept.row.size]) for t in (count, a, b, a * a, b * b, a * b)])
 
 
 def _votes(per_row: list[Floats]) -> Ints:
@@ -113,10 +116,6 @@ def _votes(per_row: list[Floats]) -> Ints:
     shifted = (r.max(axis=0) > VOTE_BEST) & (r[1] < VOTE_ZERO)
     counts = [(shifted & (best == 0)).sum(), (best == 1).sum(), (shifted & (best == 2)).sum()]
     return np.array([*counts, voting.sum()], dtype=np.int64)
-
-
-def _row_sums(row: Ints, values: Floats | Bools, rows: int) -> Floats:
-    return np.bincount(row, weights=values, minlength=rows).astype(np.float64, copy=False)
 
 
 def correlation(sums: Floats) -> Floats:

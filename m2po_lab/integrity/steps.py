@@ -6,6 +6,7 @@ import numpy as np
 
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints, Span, span
 from m2po_lab.integrity.flat import Flat
+from m2po_lab.integrity.kept import Kept
 from m2po_lab.logs.rows import UNKNOWN
 
 Cell = tuple[int, int, int]
@@ -96,20 +97,19 @@ def _length_lag(flat: Flat, rows: Bools, counts: Floats) -> Floats:
     )
 
 
-def by_cell(flat: Flat, ratio: str) -> dict[Cell, Floats]:
+def by_cell(kept: Kept, ratio: str) -> dict[Cell, Floats]:
     """Sums of `CELL_SUMS` by cell; a row that spans versions counts once in each of its lags."""
-    index = np.flatnonzero(flat.keep)
-    if not index.size:
+    if not kept.index.size:
         return {}
-    d, row, lag = flat.log_ratio(ratio)[index], flat.row[index], flat.lag[index]
-    change = np.ones(index.shape, np.bool_)
+    flat, d, row, lag = kept.flat, kept.log_ratios[ratio], kept.row, kept.lag
+    change = np.ones(row.shape, np.bool_)
     change[1:] = (row[1:] != row[:-1]) | (lag[1:] != lag[:-1])
     start = np.flatnonzero(change)
-    n = np.diff(np.append(start, index.size)).astype(np.float64)
+    n = np.diff(np.append(start, row.size)).astype(np.float64)
     total, square = np.add.reduceat(d, start), np.add.reduceat(d * d, start)
-    signal = np.zeros(index.shape)
-    if flat.advantage is not None:
-        signal = (np.nan_to_num(flat.advantage[index]) != 0).astype(np.float64)
+    signal = np.zeros(row.shape)
+    if kept.advantage is not None:
+        signal = (np.nan_to_num(kept.advantage) != 0).astype(np.float64)
     terms = (
         n,
         np.ones_like(n),
@@ -145,19 +145,17 @@ HALF_TOKENS = 8
 """Kept tokens a row needs in each half."""
 
 
-def halves(flat: Flat, ratio: str) -> Halves:
+def halves(kept: Kept, ratio: str) -> Halves:
     """Compare the halves of every long enough row."""
-    counts = flat.per_row(flat.keep)
-    rank = np.cumsum(flat.keep) - 1
-    before = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
-    late = (rank - before[flat.row]) * 2 >= counts[flat.row]
-    d = flat.log_ratio(ratio)
-    sums = [
-        flat.per_row(np.where(flat.keep & (late == half), d * d, 0.0)) for half in (False, True)
-    ]
-    size = [flat.per_row(flat.keep & (late == half)) for half in (False, True)]
-    low, high = flat.row_lag
+    counts, row = kept.counts, kept.row
+    before = np.cumsum(counts) - counts
+    late = (np.arange(row.size) - before[row]) * 2 >= counts[row]
+    square = kept.log_ratios[ratio] ** 2
+    sums = kept.per_row(np.where(late, 0.0, square)), kept.per_row(np.where(late, square, 0.0))
+    later = kept.per_row(late)
+    size = counts - later, later
+    low, high = kept.flat.row_lag
     use = (np.minimum(*size) >= HALF_TOKENS) & (low == high)
-    early, later = (sums[h][use] / size[h][use] for h in (0, 1))
-    rows = np.array([(later > early).sum(), (later < early).sum(), (later == early).sum()])
-    return Halves(rows, np.array([early.sum(), later.sum()]))
+    first, second = (sums[h][use] / size[h][use] for h in (0, 1))
+    rows = np.array([(second > first).sum(), (second < first).sum(), (second == first).sum()])
+    return Halves(rows, np.array([first.sum(), second.sum()]))
