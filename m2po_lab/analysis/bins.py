@@ -1,5 +1,6 @@
 """Which bin a token falls into: log-ratio, position, behavior probability, quadrant."""
 
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +57,16 @@ def representative(mantissa_bits: int) -> Floats:
     high = (step + 1 + ((1023 + LOWEST_EXPONENT) << mantissa_bits)) << (52 - mantissa_bits)
     middle = (low.view(np.float64) + high.view(np.float64)) / 2
     return np.concatenate(([0.0], middle))
+
+
+@cache
+def lowest_values(mantissa_bits: int) -> Floats:
+    """Return a lower bound of the log-ratios of each code, exact but for the outermost bins."""
+    half = magnitudes(mantissa_bits)
+    keys = np.arange(half + 1, dtype=np.int64) + ((1023 + LOWEST_EXPONENT) << mantissa_bits)
+    edges = (keys << (52 - mantissa_bits)).view(np.float64)
+    edges[0], edges[-1] = 0.0, np.inf
+    return np.concatenate((-edges[:0:-1], [0.0], edges[:-1]))
 
 
 def position_bin(position: Ints) -> Ints:

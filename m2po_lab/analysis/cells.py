@@ -67,6 +67,12 @@ class Cells(Keyed):
         """Batched core sums, one entry a cell."""
         return Sums(**{name: self.field(name) for name in SUM_COLUMNS})
 
+    def smallest(self, name: str, keys: Sequence[int]) -> Array:
+        """Return the smallest of the largest values kept (`name`) of each key, -inf if few."""
+        at = [self._index.get(key) for key in keys]
+        last = self.columns[name][:, -1]
+        return np.asarray([-np.inf if i is None else last[i] for i in at])
+
     def union(self, keys: Sequence[int]) -> "Cells":
         """Return one cell, key 0, that holds the tokens of all given keys.
 

@@ -1,4 +1,4 @@
-"""One pass over tokens that fills the cells of a whole grouping.
+"""One pass over tokens that fills the cells of all groupings.
 
 The terms of `core.moments.sums` are computed once a token and added up for every grouping by a
 weighted count over (group, bootstrap bucket); tests hold every cell to `core.moments.sums` of its
@@ -17,6 +17,7 @@ from m2po_lab.analysis.bins import (
     Ints,
     coarser,
     log_ratio_code,
+    lowest_values,
     magnitudes,
 )
 from m2po_lab.analysis.bootstrap import BUCKETS
@@ -55,6 +56,17 @@ class Terms:
     coarse: Ints
     safe: bool
 
+    def added(self) -> dict[str, Floats]:
+        """What each token adds to the fields of core `Sums`."""
+        return {
+            "log_ratio": self.d,
+            "square": self.d * self.d,
+            "absolute": np.abs(self.d),
+            "k3": self.k3,
+            "ratio_excess": self.excess,
+            "square_excess": self.square_excess,
+        }
+
     def where(self, keep: Bools) -> "Terms":
         """Return the terms of some of the tokens."""
         arrays = ("d", "row", "bucket", "k3", "excess", "square_excess", "fine", "coarse")
@@ -81,6 +93,55 @@ def _expm1(d: Floats) -> Floats:
     return np.where(d > EXPM1_LIMIT, np.inf, np.expm1(np.minimum(d, EXPM1_LIMIT)))
 
 
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Tokens added up in pieces that no grouping cuts, each of one row's bucket; arrays of (P,).
+
+    Attributes:
+        bucket: bootstrap bucket.
+        count: tokens.
+        sums: name as in `Terms.added` -> sum over the piece.
+        low: smallest d.
+        high: largest d.
+    """
+
+    bucket: Ints
+    count: Ints
+    sums: dict[str, Floats]
+    low: Floats
+    high: Floats
+
+    def where(self, keep: Bools) -> "Pieces":
+        """Return some of the pieces."""
+        sums = {name: values[keep] for name, values in self.sums.items()}
+        return Pieces(self.bucket[keep], self.count[keep], sums, self.low[keep], self.high[keep])
+
+
+def pieces_by_run(t: Terms, starts: Ints) -> Pieces:
+    """Add up runs of neighbouring tokens of one row; `starts` is the first token of each."""
+    return Pieces(
+        bucket=t.bucket[starts],
+        count=np.diff(starts, append=t.d.size),
+        sums={name: np.add.reduceat(values, starts) for name, values in t.added().items()},
+        low=np.minimum.reduceat(t.d, starts),
+        high=np.maximum.reduceat(t.d, starts),
+    )
+
+
+def pieces_by_code(t: Terms, code: Ints, codes: int) -> tuple[Pieces, Ints]:
+    """Add up the tokens of each code and bucket; return the pieces and the code of each."""
+    wide, length = code * BUCKETS + t.bucket, codes * BUCKETS
+    count = np.bincount(wide, minlength=length)
+    low, high = np.full(length, np.inf), np.full(length, -np.inf)
+    np.minimum.at(low, wide, t.d)
+    np.maximum.at(high, wide, t.d)
+    sums = {name: weighted_count(wide, values, length) for name, values in t.added().items()}
+    place = np.arange(length)
+    every = Pieces(place % BUCKETS, count, sums, low, high)
+    seen = count > 0
+    return every.where(seen), place[seen] // BUCKETS
+
+
 def group(t: Terms, keys: Ints, n_rows: int, size: int, bits: int = COARSE) -> Cells:
     """Return the cells of tokens grouped by key.
 
@@ -93,62 +154,64 @@ def group(t: Terms, keys: Ints, n_rows: int, size: int, bits: int = COARSE) -> C
     """
     names, code = codes_of(keys)
     cells = Cells(bits, size, names)
-    if not names:
-        return cells
-    groups, column = len(names), cells.columns
-    wide = code * BUCKETS + t.bucket
-
-    def add(weights: Floats) -> Floats:
-        flat = weighted_count(wide, weights, groups * BUCKETS)
-        return flat.reshape(groups, BUCKETS)
-
-    count = np.bincount(wide, minlength=groups * BUCKETS).reshape(groups, BUCKETS)
-    square, excess, square_excess = add(t.d * t.d), add(t.excess), add(t.square_excess)
-    column["bucket_n"][:], column["bucket_square"][:] = count, square
-    column["n"][:] = count.sum(axis=1)
-    column["rows"][:] = rows_per_group(t.row, code, n_rows, groups)
-    for name, values in (
-        ("square", square),
-        ("log_ratio", add(t.d)),
-        ("absolute", add(np.abs(t.d))),
-        ("k3", add(t.k3)),
-        ("ratio_excess", excess),
-        ("square_excess", square_excess),
-    ):
-        column[name][:] = values.sum(axis=1)
-    np.minimum.at(column["low"], code, t.d)
-    np.maximum.at(column["high"], code, t.d)
-    _log_sums(cells, t, code, wide, count, excess, square_excess)
-    _histogram(cells, t, code)
+    if names:
+        pieces, owner = pieces_by_code(t, code, len(names))
+        fill(cells, pieces, owner, t, code)
+        cells.columns["rows"][:] = rows_per_group(t.row, code, n_rows, len(names))
     return cells
 
 
-def _log_sums(
-    cells: Cells,
-    t: Terms,
-    code: Ints,
-    wide: Ints,
-    count: Ints,
-    excess: Floats,
-    square_excess: Floats,
+def fill(
+    cells: Cells, pieces: Pieces, owner: Ints, t: Terms, code: Ints, known: Cells | None = None
 ) -> None:
+    """Fill the cells of a grouping, all but `rows`.
+
+    Args:
+        cells: empty ones, a key a group.
+        pieces: the tokens' sums.
+        owner: (P,) cell of each piece.
+        t: the tokens themselves.
+        code: (N,) cell of each token.
+        known: what these cells will be absorbed by; only larger values than its own are looked for.
+    """
+    groups, column = len(cells.keys), cells.columns
+    wide, length = owner * BUCKETS + pieces.bucket, groups * BUCKETS
+
+    def add(weights: Floats) -> Floats:
+        return weighted_count(wide, weights, length).reshape(groups, BUCKETS)
+
+    count = add(pieces.count.astype(np.float64)).astype(np.int64)
+    sums = {name: add(values) for name, values in pieces.sums.items()}
+    column["bucket_n"][:], column["bucket_square"][:] = count, sums["square"]
+    column["n"][:] = count.sum(axis=1)
+    for name, values in sums.items():
+        column[name][:] = values.sum(axis=1)
+    np.minimum.at(column["low"], owner, pieces.low)
+    np.maximum.at(column["high"], owner, pieces.high)
+    _log_sums(cells, t, code, count, sums)
+    _histogram(cells, t, code, known)
+
+
+def _log_sums(cells: Cells, t: Terms, code: Ints, count: Ints, sums: dict[str, Floats]) -> None:
     """Log of the sums of e^d and e^2d, a bucket and a cell, without overflow or cancellation."""
-    column, n, shape = cells.columns, cells.columns["n"], count.shape
-    for name, bucket, total, scale in (
-        ("log_ratio_sum", "bucket_log_ratio", count + excess, 1),
-        ("log_square_sum", "bucket_log_square", count + square_excess, 2),
+    column, n = cells.columns, cells.columns["n"]
+    for name, bucket, excess, scale in (
+        ("log_ratio_sum", "bucket_log_ratio", sums["ratio_excess"], 1),
+        ("log_square_sum", "bucket_log_square", sums["square_excess"], 2),
     ):
+        total = count + excess
         if t.safe and float(np.min(total.sum(axis=1) / n)) > CANCELLED:
             with np.errstate(divide="ignore"):
                 column[bucket][:] = np.log(np.maximum(total, 0.0))
                 column[name][:] = np.log(total.sum(axis=1))
             continue
+        wide = code * BUCKETS + t.bucket
         peak = np.full(count.size, -np.inf)
         np.maximum.at(peak, wide, scale * t.d)
         weight = np.exp(scale * t.d - peak[wide])
         with np.errstate(divide="ignore"):
-            logs = np.log(np.bincount(wide, weights=weight, minlength=count.size)) + peak
-        column[bucket][:] = logs.reshape(shape)
+            logs = np.log(weighted_count(wide, weight, count.size)) + peak
+        column[bucket][:] = logs.reshape(count.shape)
         column[name][:] = np.logaddexp.reduce(column[bucket], axis=1)
 
 
@@ -168,20 +231,26 @@ def rows_per_group(row: Ints, code: Ints, n_rows: int, groups: int) -> Ints:
     return np.bincount(pairs % groups, minlength=groups)
 
 
-def _histogram(cells: Cells, t: Terms, code: Ints) -> None:
+def _histogram(cells: Cells, t: Terms, code: Ints, known: Cells | None) -> None:
     """Count log-ratio bins and pick the largest values of every cell out of its top bins."""
     binned = t.fine if cells.mantissa_bits == FINE else t.coarse
     half, groups = magnitudes(cells.mantissa_bits), len(cells.keys)
-    width = 2 * half + 1
-    flat = np.bincount(code * width + binned, minlength=groups * width)
+    width, one = 2 * half + 1, groups == 1
+    flat = np.bincount(binned if one else code * width + binned, minlength=groups * width)
     bins = flat.reshape(groups, width)
     cells.columns["bins"][:] = bins
     folded = bins[:, half:].copy()
     folded[:, 1:] += bins[:, half - 1 :: -1]
-    cells.columns["top"][:] = _top(t.d, code, binned >= _floor(bins, cells.size)[code], cells)
-    size = np.abs(binned - half)
-    candidates = size >= _floor(folded, cells.size)[code]
-    cells.columns["top_abs"][:] = _top(np.abs(t.d), code, candidates, cells)
+    floors = lowest_values(cells.mantissa_bits)
+    for name, values, lowest, counts in (
+        ("top", t.d, floors, bins),
+        ("top_abs", np.abs(t.d), floors[half:], folded),
+    ):
+        least = lowest[_floor(counts, cells.size)]
+        if known is not None:
+            least = np.maximum(least, known.smallest(name, cells.keys))
+        candidates = values >= (least[0] if one else least[code])
+        cells.columns[name][:] = _top(values, code, candidates, cells)
 
 
 def _floor(bins: Ints, size: int) -> Ints:

@@ -10,18 +10,26 @@ from m2po_lab.analysis.bins import (
     COARSE,
     FINE,
     NONZERO,
+    PROBABILITY_EDGES,
     QUADRANTS,
     UNKNOWN_ADVANTAGE,
-    Bools,
     Floats,
-    Ints,
     position_bin,
     probability_bin,
     quadrant,
 )
-from m2po_lab.analysis.cells import Cells
+from m2po_lab.analysis.cells import Cells, codes_of
 from m2po_lab.analysis.chunk import Chunk
-from m2po_lab.analysis.grouped import group, terms, weighted_count
+from m2po_lab.analysis.grouped import (
+    Terms,
+    fill,
+    group,
+    pieces_by_code,
+    pieces_by_run,
+    rows_per_group,
+    terms,
+    weighted_count,
+)
 from m2po_lab.analysis.keyed import Keyed
 from m2po_lab.analysis.options import Options
 from m2po_lab.core.sequence import KINDS
@@ -103,29 +111,77 @@ def add_chunk(tables: RatioTables, chunk: Chunk, d: Floats, options: Options) ->
         chunk, d = chunk.where(usable), d[usable]
     if d.size == 0:
         return
-    row, columns, by = chunk.row, chunk.columns, options.by
-    keys = {"quadrant": quadrant(d, columns.get("advantage"))}
-    if "step" in by:
-        keys["step"] = chunk.step[row]
-    if "lag" in by:
-        keys["lag"] = chunk.lag
-    if "position" in by:
-        keys["position"] = position_bin(chunk.position)
+    t = terms(d, chunk.row, chunk.bucket)
+    _add_runs(tables, t, chunk, options.by)
+    _add_values(tables, t, chunk)
+    _add_sequences(tables.cells["sequence"], d, chunk)
+    if "advantage" in chunk.columns:
+        _add_active(tables, chunk, d, chunk.columns["advantage"], options)
+
+
+def _add_runs(tables: RatioTables, t: Terms, chunk: Chunk, by: tuple[str, ...]) -> None:
+    """Tables whose key stays the same over runs of neighbouring tokens: step, lag, position."""
+    position = position_bin(chunk.position)
+    change = np.ones(t.d.shape, dtype=np.bool_)
+    change[1:] = t.row[1:] != t.row[:-1]
+    for values in (position, chunk.lag):
+        change[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(change)
+    pieces, row = pieces_by_run(t, starts), t.row[starts]
+    run = np.cumsum(change) - 1
+    keys = {"step": chunk.step[row], "lag": chunk.lag[starts], "position": position[starts]}
+    for name in by:
+        key, some, owner, inside = keys[name], pieces, run, t
+        known = key != UNKNOWN
+        if not known.all():
+            tokens = known[run]
+            inside, owner = t.where(tokens), (np.cumsum(known) - 1)[run[tokens]]
+            key, some = key[known], pieces.where(known)
+        if not key.size:
+            continue
+        names, code = codes_of(key)
+        found = tables.cells[name].empty(names)
+        fill(found, some, code, inside, code[owner], tables.cells[name])
+        found.columns["rows"][:] = rows_per_group(row[known], code, chunk.n_rows, len(names))
+        tables.cells[name].absorb(found)
+
+
+def _add_values(tables: RatioTables, t: Terms, chunk: Chunk) -> None:
+    """Tables whose key may change from token to token: quadrant and behavior probability."""
+    columns = chunk.columns
+    by_quadrant = quadrant(t.d, columns.get("advantage"))
+    by_probability = np.full(t.d.shape, -1)
     if "behavior_logp" in columns:
-        keys["probability"] = probability_bin(columns["behavior_logp"])
-    every = terms(d, row, chunk.bucket)
-    for name, key in keys.items():
-        bits, size = TABLES[name]
-        known = _known(name, key)
-        some = every if known.all() else every.where(known)
-        found = group(some, key if some is every else key[known], chunk.n_rows, size, bits)
+        by_probability = probability_bin(columns["behavior_logp"])
+    width = len(PROBABILITY_EDGES)
+    pieces, joint = pieces_by_code(
+        t, by_quadrant * width + by_probability + 1, (len(QUADRANTS) + 1) * width
+    )
+    for name, key, tokens in (
+        ("quadrant", joint // width, by_quadrant),
+        ("probability", joint % width - 1, by_probability),
+    ):
+        known = key >= 0
+        some, inside = pieces, t
+        if not known.all():
+            at = tokens >= 0
+            some, inside, key, tokens = pieces.where(known), t.where(at), key[known], tokens[at]
+        if not key.size:
+            continue
+        names, code = codes_of(key)
+        found = tables.cells[name].empty(names)
+        place = np.zeros(max(names) + 1, dtype=np.int64)
+        place[names] = np.arange(len(names))
+        owner = place[tokens]
+        fill(found, some, code, inside, owner, tables.cells[name])
+        found.columns["rows"][:] = rows_per_group(inside.row, owner, chunk.n_rows, len(names))
         tables.cells[name].absorb(found)
     for name, codes in SETS.items():
-        inside = np.isin(keys["quadrant"], codes)
-        tables.rows[name] += int(np.count_nonzero(np.bincount(row[inside])))
-    _add_sequences(tables.cells["sequence"], d, row, chunk)
-    if "advantage" in columns:
-        _add_active(tables, chunk, d, columns["advantage"], options)
+        chosen = np.zeros(len(QUADRANTS) + 1, dtype=np.bool_)
+        chosen[list(codes)] = True
+        inside_rows = np.zeros(chunk.n_rows, dtype=np.bool_)
+        inside_rows[t.row[chosen[by_quadrant]]] = True
+        tables.rows[name] += int(inside_rows.sum())
 
 
 def _add_active(
@@ -139,13 +195,9 @@ def _add_active(
         add_lags(tables.lags, chunk, d, advantage, options)
 
 
-def _known(name: str, key: Ints) -> Bools:
-    known: Bools = key >= 0 if name == "probability" else key != UNKNOWN
-    return known
-
-
-def _add_sequences(cells: Cells, d: Floats, row: Ints, chunk: Chunk) -> None:
+def _add_sequences(cells: Cells, d: Floats, chunk: Chunk) -> None:
     """Product (sum of d) and geometric (mean of d) sequence ratios, as `core.sequence` has them."""
+    row = chunk.row
     count = np.bincount(row, minlength=chunk.n_rows)
     rows = np.flatnonzero(count)
     total = weighted_count(row, d, chunk.n_rows)[rows]
