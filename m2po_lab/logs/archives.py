@@ -14,7 +14,8 @@ def pickle_names(source: Source, *names: str, within: int = _LOOK_BYTES) -> bool
 
     Args:
         source: the file.
-        names: texts to look for, such as keys of the dict that was saved.
+        names: texts to look for, such as keys of the dict that was saved; the first of them must
+            stand near the start.
         within: how far from the start of the pickle; its last megabyte counts too if that is far.
     """
     if not source.head.startswith(_ZIP):
@@ -26,11 +27,10 @@ def pickle_names(source: Source, *names: str, within: int = _LOOK_BYTES) -> bool
                 return False
             with archive.open(inside) as member:
                 start = member.read(within)
+                if names[0].encode() not in start:
+                    return False
                 rest = member.read() if within == _LOOK_BYTES else b""
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        start, rest = (
-            source.head[: within + _HEADER_BYTES],
-            b"",
-        )  # cut short: the pickle comes first
+        start, rest = source.head[: within + _HEADER_BYTES], b""  # cut short: the pickle is first
     text = start + rest[-_LOOK_BYTES:]
     return all(name.encode() in text for name in names)

@@ -1,7 +1,7 @@
 """open_log: any path -> a Log, which yields TokenBatches and says what it has read."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,10 @@ class LogInput:
         return {name: getattr(self, name) for name in names}
 
 
-class Log:
+class Log(Iterator[TokenBatch]):
     """A rollout log: iterate over it once for ragged batches; the attributes fill up on the way.
+
+    Small batches of neighbouring files are joined.
 
     Attributes:
         inputs: one entry a path and format.
@@ -56,26 +58,40 @@ class Log:
         metrics: series of metric files among the paths.
     """
 
-    def __init__(self, units: Sequence[Unit], options: ReadOptions, path: str) -> None:
-        """Keep the plan; nothing is read yet."""
+    def __init__(
+        self, units: Sequence[Unit], options: ReadOptions, path: str, *, is_part: bool = False
+    ) -> None:
+        """Keep the plan; nothing is read yet. A part may turn out to hold no row."""
         self.units = tuple(units)
         self.options = options
         self.path = path
+        self.is_part = is_part
         self.inputs: list[LogInput] = []
         self.bad_rows = 0
         self.partial = True
         self.metrics: list[MetricSeries] = []
+        self._running: Iterator[TokenBatch] | None = None
 
-    def __iter__(self) -> Iterator[TokenBatch]:
-        """Yield the batches; small ones of neighbouring files are joined."""
-        if self.inputs:
-            raise RuntimeError("this Log has been read; open it again")
-        return self._batches()
+    def __next__(self) -> TokenBatch:
+        """Read the next batch.
+
+        Raises:
+            UnreadableLogError: malformed content, an absent column, or no readable row in all.
+        """
+        if self._running is None:
+            self._running = self._batches()
+        return next(self._running)
+
+    def close(self) -> None:
+        """Stop reading; what was read stays in the attributes, `partial` if it was not all."""
+        if isinstance(self._running, Generator):
+            self._running.close()
 
     def _batches(self) -> Iterator[TokenBatch]:
         """Read every unit, then check that something was there."""
         yield from coalesce(self._each_unit(), self.options.batch_tokens)
-        if not any(entry.rows for entry in self.inputs) and not self.metrics:
+        is_empty = not any(entry.rows for entry in self.inputs) and not self.metrics
+        if is_empty and not self.is_part:
             raise self.nothing_read()
         self.partial = False
 
@@ -131,9 +147,18 @@ class Log:
             self.path, f"no readable row{said}", "is the run still writing it?"
         )
 
-    def parts(self) -> list["Log"]:
-        """Logs that together hold this one's files, to be read in other processes."""
-        return [Log([unit], self.options, self.path) for unit in self.units]
+    def parts(self, most: int | None = None) -> list["Log"]:
+        """Logs that together hold this one's files, to be read in other processes.
+
+        A part without a readable row is no error; whether the whole has one is for the caller to
+        check (`nothing_read`).
+
+        Args:
+            most: at most this many parts, of neighbouring files; None makes one a unit.
+        """
+        size = 1 if most is None else max(1, -(-len(self.units) // most))
+        groups = [self.units[i : i + size] for i in range(0, len(self.units), size)]
+        return [Log(group, self.options, self.path, is_part=True) for group in groups]
 
     @property
     def missing_flag(self) -> str | None:

@@ -60,7 +60,7 @@ def _scalar(item: Any) -> float:
     if _is_engine_triple(item):
         item = item[0]
     elif isinstance(item, Mapping):
-        item = next((item[key] for key in _LOGP_KEYS if key in item), None)
+        item = _inner(item)
     elif is_sequence(item) and len(item) == 1:
         return _scalar(item[0])
     try:
@@ -71,12 +71,21 @@ def _scalar(item: Any) -> float:
         return math.nan
 
 
+def _inner(item: Mapping[Any, Any]) -> Any:
+    """The log-prob in an entry `{"logprob": lp}` or, as vLLM writes, `{id: {"logprob": lp}}`."""
+    named = next((item[key] for key in _LOGP_KEYS if key in item), None)
+    if named is None and len(item) == 1:
+        (only,) = item.values()
+        return _inner(only) if isinstance(only, Mapping) else None
+    return named
+
+
 def _is_null(item: Any) -> bool:
     """An entry that stands for "no value": null, or an engine's triple around null."""
     if _is_engine_triple(item):
         return item[0] is None
     if isinstance(item, Mapping):
-        return all(item.get(key) is None for key in _LOGP_KEYS)
+        return _inner(item) is None
     return item is None
 
 

@@ -19,6 +19,7 @@ from m2po_lab.logs.source import Source
 
 _STEPS = ("step", "global_step", "training/global_step", "_step", "rollout/step", "train/step")
 _ENOUGH = 3
+_STATE = "trainer_state.json"
 _MARKS = {
     "verl-metrics": ("actor/", "critic/", "rollout_corr/", "global_seqlen/"),
     "trl-metrics": ("completions/", "train_runtime", "frac_reward_zero_std", "learning_rate"),
@@ -48,6 +49,13 @@ class MetricFile(OneByOne):
         else:
             found = [_flat(first)] * (1 + (b"\n{" in source.head))
         return bool(found) and _looks_like_metrics(found[0]) and _is_series(found)
+
+    def arrange(self, sources: Sequence[Source], notes: Notes) -> list[tuple[Source, ...]]:
+        """Every file alone; of checkpoints' states, which hold the history so far, the last."""
+        states = [source for source in sources if source.name == _STATE]
+        if len(states) > 1:
+            notes.remark(f"of {len(states)} {_STATE} files the last one is read")
+        return [(s,) for s in sources if s.name != _STATE or s is states[-1]]
 
     def read(
         self, sources: tuple[Source, ...], options: ReadOptions, notes: Notes

@@ -127,6 +127,8 @@ def _joined(item: Mapping[str, Any], samples: Mapping[Any, Any]) -> dict[str, An
     """One sample of a train dump; `rewards` there are normalised, so they are left out."""
     row = {key: value for key, value in item.items() if key != "rewards"}
     row |= _response(item, item.get("response_lengths"))
+    if item.get("truncated") is not None:
+        row["status"] = "truncated" if item["truncated"] else "completed"
     index = item.get("sample_index")
     if index is not None:
         row["row_id"] = str(index)

@@ -85,28 +85,40 @@ def padded_rows(tensors: Mapping[str, Any], others: Mapping[str, Any]) -> Iterat
 
     Where the attention mask is absent the response ends with its last unmasked token.
     """
-    known = (tensors.get(name) for name in ("responses", "response_mask", "rollout_log_probs"))
+    wide = {name: v for name, v in tensors.items() if getattr(v, "ndim", 0) == 2}
+    known = (wide.get(name) for name in ("responses", "response_mask", "rollout_log_probs"))
     width = next((tensor.shape[1] for tensor in known if tensor is not None), 0)
-    prompts, attention = tensors.get("prompts"), tensors.get("attention_mask")
-    count = next((len(t) for t in tensors.values()), 0)
+    padded = {name: v for name, v in wide.items() if v.shape[1] == width}
+    count = next((len(v) for v in tensors.values()), 0)
+    single = {k: v for k, v in {**tensors, **others}.items() if k not in wide}
     for i in range(count):
-        row = {k: v[i] for k, v in tensors.items() if v.ndim == 2 and v.shape[1] == width}
-        length = width
-        if attention is not None and attention.shape[1] >= width:
-            length = int(np.sum(attention[i, attention.shape[1] - width :] != 0))
-        elif "response_mask" in row:
-            kept = np.flatnonzero(row["response_mask"])
-            length = int(kept[-1]) + 1 if len(kept) else 0
-        row = {key: value[:length] for key, value in row.items()}
-        if prompts is not None:
-            inside = slice(None)
-            if attention is not None and attention.shape[1] == prompts.shape[1] + width:
-                inside = attention[i, : prompts.shape[1]] != 0
-            row["prompt_ids"] = prompts[i][inside]
-        row.update({k: v[i] for k, v in others.items() if has_length(v, count)})
+        length = _response_length(i, width, wide)
+        row = {name: values[i, :length] for name, values in padded.items()}
+        if "prompts" in wide:
+            row["prompt_ids"] = _prompt(i, width, wide)
+        row.update({k: v[i] for k, v in single.items() if has_length(v, count)})
         if (scores := next((row[n] for n in _SCORES if n in row), None)) is not None:
             row["reward"] = float(np.sum(scores))
         yield i + 1, row
+
+
+def _response_length(i: int, width: int, wide: Mapping[str, Any]) -> int:
+    """Tokens of a response before its padding."""
+    attention = wide.get("attention_mask")
+    if attention is not None and attention.shape[1] >= width:
+        return int(np.sum(attention[i, attention.shape[1] - width :] != 0))
+    if "response_mask" not in wide:
+        return width
+    kept = np.flatnonzero(wide["response_mask"][i])
+    return int(kept[-1]) + 1 if len(kept) else 0
+
+
+def _prompt(i: int, width: int, wide: Mapping[str, Any]) -> Any:
+    """Ids of a prompt without the padding on its left."""
+    prompt, attention = wide["prompts"][i], wide.get("attention_mask")
+    if attention is None or attention.shape[1] != len(prompt) + width:
+        return prompt
+    return prompt[attention[i, : len(prompt)] != 0]
 
 
 class VerlTransferQueue(OneByOne):
