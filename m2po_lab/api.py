@@ -9,7 +9,7 @@ from typing import Any
 
 from m2po_lab.analysis import Analysis as Scan
 from m2po_lab.analysis import Options
-from m2po_lab.engines import ENGINES, Watch, never, unseen
+from m2po_lab.engines import ENGINES, Stop, Watch, unseen
 from m2po_lab.findings import Finding, evaluate
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.logs import open_log
@@ -78,7 +78,7 @@ def analyze(
     engine: str = "local",
     thresholds: Mapping[str, float] | None = None,
     ignore: Iterable[str] = (),
-    stop: Callable[[], bool] = never,
+    stop: Stop | None = None,
     progress: Callable[[int, int], None] = unseen,
 ) -> Analysis:
     """Read a rollout log and say how far off-policy it is, where, and what to look at.
@@ -94,7 +94,7 @@ def analyze(
         engine: "local", or "process" for a pool of processes over the files.
         thresholds: changes to the thresholds of findings, by name.
         ignore: ids of findings to leave out.
-        stop: asked after every batch; True ends the reading and makes the analysis partial.
+        stop: a switch that ends the reading early; the analysis is then partial.
         progress: told the rows and tokens of every batch.
 
     Raises:
@@ -106,7 +106,7 @@ def analyze(
     low, high = clip if isinstance(clip, tuple) else (clip, clip)
     options = Options(budget=budget, clip_low=low, clip_high=high, by=tuple(by))
     log = open_log(path, format=format, columns=columns, skip_bad_rows=skip_bad_rows)
-    scan = ENGINES[engine](log, options, Watch(stop, progress))
+    scan = ENGINES[engine](log, options, Watch(stop or Stop(), progress))
     return Analysis(scan, dict(thresholds or {}), tuple(ignore))
 
 

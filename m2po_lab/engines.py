@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from m2po_lab.analysis import Analysis, Options, scan
@@ -15,9 +15,19 @@ PARTS_A_WORKER = 4
 SECONDS_BETWEEN_LOOKS = 0.2
 
 
-def never() -> bool:
-    """Never stop."""
-    return False
+class Stop:
+    """A switch that ends the reading of a log.
+
+    Attributes:
+        requested: set it, from a signal handler or another thread, to end after this batch.
+        reading: whether the engine is waiting for a batch; a KeyboardInterrupt raised meanwhile,
+            by a handler that has set `requested`, ends the reading at once and loses nothing.
+    """
+
+    def __init__(self) -> None:
+        """Start untouched."""
+        self.requested = False
+        self.reading = False
 
 
 def unseen(rows: int, tokens: int) -> None:
@@ -29,11 +39,11 @@ class Watch:
     """How a caller follows a scan.
 
     Attributes:
-        stop: asked after every batch; True ends the reading, and the analysis is partial.
+        stop: ends the reading; the analysis is then partial.
         progress: told the rows and tokens of every batch.
     """
 
-    stop: Callable[[], bool] = never
+    stop: Stop = field(default_factory=Stop)
     progress: Callable[[int, int], None] = unseen
 
 
@@ -82,11 +92,21 @@ ENGINES: Mapping[str, Callable[[Log, Options, Watch], Analysis]] = {
 
 def _watched(log: Log, watch: Watch) -> Iterator[TokenBatch]:
     """Yield the batches until the caller asks for the end."""
-    for batch in log:
+    source, stop = iter(log), watch.stop
+    while not stop.requested:
+        stop.reading = True
+        try:
+            batch = next(source, None)
+        except KeyboardInterrupt:
+            if not stop.requested:
+                raise
+            return
+        finally:
+            stop.reading = False
+        if batch is None:
+            return
         yield batch
         watch.progress(batch.n_rows, batch.shape[0])
-        if watch.stop():
-            return
 
 
 def _with_inputs(analysis: Analysis, log: Log) -> Analysis:
@@ -121,6 +141,6 @@ def _wait(futures: list[Future[Analysis]], watch: Watch) -> bool:
         for future in done:
             found = future.result()
             watch.progress(found.rows["read"], found.tokens["logged"])
-        if watch.stop():
+        if watch.stop.requested:
             return True
     return False

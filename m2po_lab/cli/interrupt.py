@@ -6,33 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-
-class Stop:
-    """A switch that the first Ctrl-C throws; calling it tells whether it was thrown."""
-
-    def __init__(self) -> None:
-        """Start untouched."""
-        self.requested = False
-
-    def __call__(self) -> bool:
-        """Whether the reading is to end."""
-        return self.requested
-
-    def throw(self, signum: int, frame: FrameType | None) -> None:
-        """Ask for the end; asked a second time, interrupt at once."""
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
+from m2po_lab.engines import Stop
 
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Yield a switch that SIGINT throws while the block runs (main thread only)."""
+    """Yield a switch that the first SIGINT throws while the block runs (main thread only)."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGINT, stop.throw)
+
+    def throw(signum: int, frame: FrameType | None) -> None:
+        again, stop.requested = stop.requested, True
+        if again or stop.reading:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, throw)
     try:
         yield stop
     finally:

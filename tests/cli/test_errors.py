@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from m2po_lab import analyze
+from m2po_lab.engines import Stop
 from tests.cli.conftest import REAL, START, environment
 
 TRL = REAL / "trl_grpo_bf16.jsonl"
@@ -104,22 +106,46 @@ def test_a_reader_that_goes_away_is_no_error():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def _slow_log(path):
-    """A FIFO that gives one row and then nothing: a log that never ends."""
-    os.mkfifo(path)
+def _interrupted(folder, rows, times):
+    """Analyze a FIFO that gives some rows and then keeps silent; press Ctrl-C some times."""
+    os.mkfifo(folder / "log.jsonl")
+    with (
+        subprocess.Popen(
+            [*START, "analyze", "log.jsonl", "--format", "jsonl"],
+            cwd=folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        ) as process,
+        (folder / "log.jsonl").open("w", encoding="utf-8") as log,
+    ):
+        log.write(GOOD * rows)
+        log.flush()
+        time.sleep(3)
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a FIFO")
-def test_interrupting_twice_ends_with_130_and_no_traceback(tmp_path):
-    _slow_log(tmp_path / "log.jsonl")
-    with subprocess.Popen(
-        [*START, "analyze", "log.jsonl"], cwd=tmp_path, env=environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        time.sleep(2)
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert b"Traceback" not in err
+def test_an_interrupt_leaves_a_partial_report_and_status_130(tmp_path):
+    status, out, err = _interrupted(tmp_path, rows=100, times=1)
+    assert (status, err) == (130, "")
+    assert "PARTIAL" in out
+
+
+def test_a_stopped_reading_keeps_what_was_read(tmp_path):
+    (tmp_path / "a.jsonl").write_text(GOOD * 9000, encoding="utf-8")
+    stop = Stop()
+
+    def stop_at_once(rows, tokens):
+        stop.requested = True
+
+    report = analyze(tmp_path / "a.jsonl", stop=stop, progress=stop_at_once).to_dict()
+    assert report["partial"] is True
+    assert 0 < report["rows"]["kept"] < 9000
+    assert analyze(tmp_path / "a.jsonl").to_dict()["partial"] is False

@@ -107,7 +107,7 @@ def test_a_report_without_log_probs_still_makes_a_page(tmp_path):
 
 def test_other_files_in_the_directory_are_left_alone(tmp_path):
     (tmp_path / "notes.md").write_text("mine", encoding="utf-8")
-    write_report(examples.full(), tmp_path)
-    write_report(examples.full(), tmp_path)
+    write_report(examples.bare(), tmp_path)
+    write_report(examples.bare(), tmp_path)
     assert (tmp_path / "notes.md").read_text(encoding="utf-8") == "mine"
     assert not list(tmp_path.rglob(".*"))
