@@ -65,7 +65,7 @@ def add_scopes(table: Keyed, chunk: Chunk, d: Floats, advantage: Floats) -> None
     keys, code = np.unique(scope, axis=0, return_inverse=True)
     owner, groups = code.reshape(-1)[chunk.row], len(keys)
     n = np.bincount(owner, minlength=groups)
-    active = is_active(d, advantage)
+    active = np.flatnonzero(is_active(d, advantage))
     size = np.abs(d[active])
     wide, length = owner[active] * WIDTH + bin_of(size), groups * WIDTH
     counts = np.bincount(wide, minlength=length).reshape(groups, WIDTH)
@@ -77,8 +77,8 @@ def add_scopes(table: Keyed, chunk: Chunk, d: Floats, advantage: Floats) -> None
 
 def add_lags(table: Keyed, chunk: Chunk, d: Floats, advantage: Floats, options: Options) -> None:
     """Add a chunk whose log-ratios and advantages are finite."""
-    use = is_active(d, advantage) & (chunk.lag != UNKNOWN)
-    if not use.any():
+    use = np.flatnonzero(is_active(d, advantage) & (chunk.lag != UNKNOWN))
+    if not use.size:
         return
     keys, code = codes_of(chunk.lag[use])
     wide = code * BUCKETS + chunk.bucket[chunk.row[use]]

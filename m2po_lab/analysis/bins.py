@@ -1,5 +1,6 @@
 """Which bin a token falls into: log-ratio, position, behavior probability, quadrant."""
 
+import math
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -39,7 +40,8 @@ def log_ratio_code(d: Floats, mantissa_bits: int = FINE) -> Ints:
     half = magnitudes(mantissa_bits)
     bits = np.abs(d).view(np.int64) >> (52 - mantissa_bits)
     size = np.clip(bits - ((1023 + LOWEST_EXPONENT) << mantissa_bits), 0, half - 1) + 1
-    return np.where(d > 0, half + size, np.where(d < 0, half - size, half))
+    code: Ints = half + np.sign(d).astype(np.int64) * size
+    return code
 
 
 def coarser(code: Ints, fine: int = FINE, coarse: int = COARSE) -> Ints:
@@ -84,9 +86,10 @@ def probability_bin(behavior_logp: Floats) -> Ints:
 
     A bin holds its lower edge; the last one also holds 1 and what rounding puts above it.
     """
-    inner = np.log(np.asarray(PROBABILITY_EDGES[1:-1]))
-    index = np.searchsorted(inner, behavior_logp, side="right").astype(np.int64)
-    return np.where(np.isnan(behavior_logp), -1, index)
+    index = np.zeros(behavior_logp.shape, dtype=np.int8)
+    for edge in PROBABILITY_EDGES[1:-1]:
+        index += behavior_logp >= math.log(edge)
+    return np.where(np.isnan(behavior_logp), -1, index.astype(np.int64))
 
 
 def quadrant(d: Floats, advantage: Floats | None) -> Ints:
@@ -96,7 +99,25 @@ def quadrant(d: Floats, advantage: Floats | None) -> Ints:
     """
     if advantage is None:
         return np.full(d.shape, UNKNOWN_ADVANTAGE, dtype=np.int64)
-    up, down = d > 0, d < 0
-    code = np.where(advantage > 0, np.where(up, 0, 1), np.where(down, 2, 3))
-    code = np.where(advantage == 0, 4, code)
-    return np.where(np.isfinite(advantage), code, UNKNOWN_ADVANTAGE)
+    positive = (advantage > 0) & (advantage < np.inf)
+    negative = (advantage < 0) & (advantage > -np.inf)
+    flags = (positive, negative, advantage == 0, d > 0, d < 0)
+    index = np.zeros(d.shape, dtype=np.int8)
+    for place, flag in enumerate(flags):
+        index |= flag.view(np.int8) << np.int8(place)
+    return _quadrants()[index]
+
+
+@cache
+def _quadrants() -> Ints:
+    """Quadrant code of every combination of the flags of `quadrant`, which are bits."""
+    codes = np.full(32, UNKNOWN_ADVANTAGE, dtype=np.int64)
+    for index in range(32):
+        positive, negative, zero, up, down = (bool(index >> place & 1) for place in range(5))
+        if zero:
+            codes[index] = 4
+        elif positive:
+            codes[index] = 0 if up else 1
+        elif negative:
+            codes[index] = 2 if down else 3
+    return codes

@@ -44,9 +44,10 @@ class Worst:
         """Look through a chunk; d is not finite where it does not count."""
         size = np.where(np.isfinite(d), np.abs(d), 0.0)
         floor = -self.ranked[-1][0][0] if 0 < self.size <= len(self.ranked) else 0.0
-        if size.size > self.size > 0:
-            floor = max(floor, float(np.partition(size, -self.size)[-self.size]))
         chosen = np.flatnonzero((size >= floor) & (size > 0))
+        if chosen.size > self.size > 0:
+            least = np.partition(size[chosen], -self.size)[-self.size]
+            chosen = chosen[size[chosen] >= least]
         row = chunk.row[chosen]
         place = (chunk.step[row], chunk.key[row], chunk.index[chosen], chunk.lag[chosen])
         rank = (-size[chosen], *place)

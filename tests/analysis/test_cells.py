@@ -12,6 +12,7 @@ from m2po_lab.analysis.bins import (
     position_bin,
     position_range,
     probability_bin,
+    quadrant,
     representative,
 )
 from m2po_lab.analysis.bootstrap import BUCKETS, REPLICATES, bucket, hash_texts, poisson_weights
@@ -184,3 +185,10 @@ def test_too_few_rows_give_no_interval():
     stats = statistics(cells)[0]
     assert stats["m2_low"] is stats["m2_high"] is stats["ess_low"] is None
     assert stats["m2"] > 0
+
+
+def test_every_token_with_a_finite_advantage_is_in_one_quadrant():
+    d = np.asarray([0.1, 0.0, -0.1, 0.1, 0.0, -0.1, 0.1, 0.0, -0.1, 0.1, 0.1, 0.1])
+    a = np.asarray([2.0, 2.0, 2.0, -1.0, -1.0, -1.0, 0.0, 0.0, -0.0, np.nan, np.inf, -np.inf])
+    assert quadrant(d, a).tolist() == [0, 1, 1, 3, 3, 2, 4, 4, 4, 5, 5, 5]
+    assert quadrant(d, None).tolist() == [5] * 12
