@@ -16,6 +16,7 @@ Cost: two passes over the tokens in chunks (three where ties are split), no sort
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,6 +33,7 @@ from m2po_lab.core.selection_parts import (
     Reduce,
     Rows,
     check_finite,
+    collect_from,
     part,
     parts_of,
     places_of,
@@ -127,10 +129,9 @@ def solve_threshold(
 ) -> Threshold:
     """Find v* of a mini-batch: one batch, or its micro-batches, on one rank or on several.
 
-    Over ranks: every rank calls this with its own micro-batches and the same `reduce`. It is called
-    at most ten times with up to 786 kB, the first time with a tally that says everything but the
-    boundary bin, then with 98 kB per digit of the boundary; ties add as much again. A non-finite
-    log-ratio on one rank raises on all of them.
+    Over ranks: every rank calls this with its own micro-batches and the same `reduce`, which sums a
+    tally of 786 kB, then 98 kB for each of four digits of the boundary, and as much again where
+    tied tokens are split. A non-finite log-ratio on one rank raises on all of them.
 
     Args:
         batches: a TokenBatch or several (all are held until the end). No gradient flows through.
@@ -148,12 +149,7 @@ def solve_threshold(
         ValueError: a NaN or infinite log-ratio on a kept token (names the rows), a budget that is
             negative or NaN, a missing column, or row numbers that do not fit.
     """
-    bound = float(budget)
-    if not bound >= 0:
-        raise ValueError(
-            f"budget is {budget}; pass a bound on the mean squared log-ratio in nats^2 that is at"
-            " least 0, such as the paper's 0.04"
-        )
+    bound = _bound(budget)
     parts = parts_of(batches, ratio, rows, reduce)
     everywhere = reducer(parts, reduce)
     table = everywhere(tally(parts))
@@ -161,23 +157,14 @@ def solve_threshold(
     bins = Bins(table[:TRASH], 0, SHIFT)
     n, total = bins.below(bins.size)
     before = mean(total, n)
-    shared: dict[str, Any] = {
-        "budget": bound,
-        "active": n,
-        "m2_before": before,
-        "ratio": ratio,
-        "scope": scope,
-        "_numbers": WeakKeyDictionary({p.batch: p.rows for p in parts}),
-        "_alone": rows is None and len(parts) == 1,
-    }
+    shared: dict[str, Any] = {"budget": bound, "active": n, "ratio": ratio, "scope": scope}
+    shared["m2_before"] = before
+    shared["_numbers"] = WeakKeyDictionary({p.batch: p.rows for p in parts})
+    shared["_alone"] = rows is None and len(parts) == 1
     if n == 0 or before <= bound:
         return Threshold(value=float("inf"), masked=0, m2_after=before, **shared)
-    boundary, kept = first_masked(
-        bins,
-        Budget(bound),
-        lambda low, high: (p.scan.collect(p.columns, low, high) for p in parts),
-        everywhere,
-    )
+    collect = partial(collect_from, parts)
+    boundary, kept = first_masked(bins, Budget(bound), collect, everywhere)
     stay = boundary.below + kept
     shared["masked"] = n - stay
     shared["m2_after"] = mean(boundary.below_total + kept * multiple(boundary.key), stay)
@@ -185,11 +172,9 @@ def solve_threshold(
         return Threshold(value=_value(boundary.key - 1), **shared)
     value = _value(boundary.key)
     places = places_of(parts, lambda scan, columns: scan.ties(columns, value))
-    last = smallest(places, kept, everywhere)
-    row, position = last >> POSITION_BITS, last & ((1 << POSITION_BITS) - 1)
-    return Threshold(
-        value, ties=boundary.ties, ties_kept=kept, tie_row=row, tie_position=position, **shared
-    )
+    row, position = divmod(smallest(places, kept, everywhere), 1 << POSITION_BITS)
+    shared |= {"tie_row": row, "tie_position": position}
+    return Threshold(value, ties=boundary.ties, ties_kept=kept, **shared)
 
 
 def apply(batch: TokenBatch, threshold: Threshold, rows: Rows = None) -> Array:
@@ -232,6 +217,16 @@ def keep_m2po(batch: TokenBatch, budget: float, ratio: str = "current/behavior")
         ValueError: as `solve_threshold`.
     """
     return apply(batch, solve_threshold(batch, budget, ratio))
+
+
+def _bound(budget: float) -> float:
+    bound = float(budget)
+    if not bound >= 0:
+        raise ValueError(
+            f"budget is {budget}; pass a bound on the mean squared log-ratio in nats^2 that is at"
+            " least 0, such as the paper's 0.04"
+        )
+    return bound
 
 
 def _value(key: int) -> float:

@@ -1,6 +1,6 @@
 """Micro-batches as M2PO's selection sees them: columns, passes, canonical row numbers, ranks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -94,6 +94,12 @@ def places_of(parts: list[Part], find: Callable[[Any, Columns], Ints]) -> Ints:
     """Return the places of the tokens that `find(scan, columns)` finds in each part."""
     found = [part.places(find(part.scan, part.columns)) for part in parts]
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def collect_from(parts: list[Part], low: int, high: int) -> Iterator[Ints]:
+    """Yield the keys in [low, high) of each part's tokens of H."""
+    for each in parts:
+        yield each.scan.collect(each.columns, low, high)
 
 
 def tally(parts: list[Part]) -> Any:
