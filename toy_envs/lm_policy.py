@@ -4,13 +4,13 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from m2po_lab.core.objectives import Objective
+from toy_envs.adam import Adam
 from toy_envs.files import load_arrays, save_arrays
 from toy_envs.policy import Engine, Rollout, State, Update
 from toy_envs.small_lm import SmallLM, SmallLMConfig
@@ -52,23 +52,21 @@ def warm_model(
     mark = zlib.crc32(json.dumps(settings, sort_keys=True).encode())
     place = None if cache is None else cache / f"{task.name}_seed{seed}_{mark:08x}.npz"
     if place is not None and place.exists():
-        model.load_state_dict(_tensors(load_arrays(place)))
+        weights = load_arrays(place)
+        model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
         return model
     rng = np.random.default_rng(seed)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=warm.learning_rate, weight_decay=warm.weight_decay, fused=True
-    )
+    optimizer = Adam(model, warm.weight_decay)
     for _ in range(warm.steps):
         prompts = task.prompts(rng, warm.batch)
         answers = task.demonstrations(rng, prompts)
         logps, _ = model.logp(torch.from_numpy(prompts), torch.from_numpy(answers))
         keep = torch.from_numpy(task.keep(answers))
         loss = -(logps * keep).sum() / keep.sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        optimizer.step(loss, warm.learning_rate)
     if place is not None:
-        save_arrays(place, _arrays(model.state_dict()))
+        weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+        save_arrays(place, weights)
     return model
 
 
@@ -98,7 +96,7 @@ class LMPolicy:
         self.task, self.model, self.engine = task, model, engine
         self.vocabulary = task.vocabulary
         self.prompts, self.samples, self.gradient_clip = prompts, samples, gradient_clip
-        self.optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0, fused=True)
+        self.optimizer = Adam(model)
 
     def rollout(self, rng: np.random.Generator) -> Rollout:
         """Draw prompts, answer each `samples` times, score."""
@@ -126,46 +124,20 @@ class LMPolicy:
         """Take one AdamW step down the objective's loss."""
         current = self._logp(part)
         loss, _ = objective.loss(part.batch(current, torch.from_numpy))
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
-        self.optimizer.param_groups[0]["lr"] = learning_rate
-        self.optimizer.step()
+        norm = self.optimizer.step(loss, learning_rate, self.gradient_clip)
         seen = current.detach().double().numpy()
-        return Update(
-            current_logp=seen, keep=objective.keep(part.batch(seen)), gradient_norm=float(norm)
-        )
+        return Update(current_logp=seen, keep=objective.keep(part.batch(seen)), gradient_norm=norm)
 
     def state(self) -> State:
-        """Weights, and AdamW's moments and step counts."""
-        moments = {
-            f"optimizer.{i}.{name}": value
-            for i, entry in self.optimizer.state_dict()["state"].items()
-            for name, value in entry.items()
-        }
-        return _arrays({**self.model.state_dict(), **moments})
+        """Weights, AdamW's moments and step count."""
+        return self.optimizer.state()
 
     def load(self, state: State) -> None:
         """Go on from `state()`."""
-        weights = {k: v for k, v in state.items() if not k.startswith("optimizer.")}
-        self.model.load_state_dict(_tensors(weights))
-        entries: dict[int, dict[str, Any]] = {}
-        for key, value in state.items():
-            if key.startswith("optimizer."):
-                _, index, name = key.split(".")
-                entries.setdefault(int(index), {})[name] = torch.from_numpy(value.copy())
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": entries})
+        self.optimizer.load(state)
 
     def _logp(self, rollout: Rollout) -> torch.Tensor:
         logps: torch.Tensor = self.model.logp(
             torch.from_numpy(rollout.prompts), torch.from_numpy(rollout.tokens)
         )[0]
         return logps
-
-
-def _arrays(tensors: dict[str, torch.Tensor]) -> State:
-    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
-
-
-def _tensors(arrays: State) -> dict[str, torch.Tensor]:
-    return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}

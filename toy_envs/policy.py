@@ -194,7 +194,7 @@ def group_advantage(
         (R,).
     """
     groups = reward.reshape(-1, samples)
-    centered = groups - groups.mean(axis=1, keepdims=True)
+    centered: NDArray[np.float64] = groups - groups.mean(axis=1, keepdims=True)
     if not scaled:
         return centered.reshape(-1)
     spread = groups.std(axis=1, ddof=1, keepdims=True) if samples > 1 else np.zeros((1, 1))

@@ -19,10 +19,14 @@ class Task(Protocol):
         answer_length: tokens of every answer.
     """
 
-    name: str
-    vocabulary: tuple[str, ...]
-    prompt_length: int
-    answer_length: int
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def prompt_length(self) -> int: ...  # noqa: D102
+    @property
+    def answer_length(self) -> int: ...  # noqa: D102
 
     def prompts(self, rng: np.random.Generator, n: int) -> Tokens:
         """Draw n prompts, (n, prompt_length)."""
@@ -94,4 +98,5 @@ class RunningSum:
         digits = prompts[:, : self.digits]
         right = np.empty((len(prompts), self.answer_length), dtype=np.int64)
         right[:, 0::2], right[:, 1::2] = digits, np.cumsum(digits, axis=1) % 10
-        return (answers == right).all(axis=1).astype(np.float64)
+        scores: NDArray[np.float64] = (answers == right).all(axis=1).astype(np.float64)
+        return scores

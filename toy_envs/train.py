@@ -1,0 +1,143 @@
+"""The training loop: sample, wait in the queue, train on what is stale, write it down."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from m2po_lab.core.objectives import Objective, objective
+from toy_envs.journal import Journal
+from toy_envs.measure import Metrics, step_metrics
+from toy_envs.policy import Policy, Rollout, group_advantage
+from toy_envs.recipes import RECIPES, Recipe
+from toy_envs.staleness import Queue, StaleQueue
+
+UNSCALED = ("dr_grpo", "minirl")
+"""Objectives whose papers do not divide the advantage by the standard deviation of the group."""
+PROXIMAL_IF_GIVEN = ("m2po_areal", "tis", "mis", "icepop")
+"""Objectives that can do without proximal log-probs and are meant to have them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Settings of one run; what is None is taken from the recipe.
+
+    Attributes:
+        recipe: name in RECIPES.
+        objective: name in the core's OBJECTIVES.
+        staleness: updates between sampling and training.
+        seed: of weights, prompts and samples.
+        steps: rollouts trained on.
+        learning_rate: at the first update.
+        decay: the learning rate falls linearly to 0 over the run.
+        params: parameters of the objective, such as its budget.
+    """
+
+    recipe: str
+    objective: str = "m2po"
+    staleness: int = 256
+    seed: int = 0
+    steps: int | None = None
+    learning_rate: float | None = None
+    decay: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def train(
+    run: Run,
+    out: Path,
+    *,
+    cache: Path | None = None,
+    checkpoint_every: int = 20,
+    progress: Callable[[int, Metrics], None] | None = None,
+) -> list[Metrics]:
+    """Train one policy and leave a native log, metrics and a checkpoint.
+
+    Called again after a kill it goes on from the checkpoint and leaves the same bytes as an
+    unbroken run; called on a finished run it returns the metrics.
+
+    Args:
+        run: the settings.
+        out: directory of the run.
+        cache: where warm starts are kept for other runs with the same seed.
+        checkpoint_every: steps between checkpoints; the bytes of the log do not depend on it.
+        progress: called after every step with its number and metrics.
+
+    Returns:
+        Metrics of each step; `reward` is that of fresh answers at the start of the step.
+
+    Raises:
+        ValueError: an unknown recipe or objective, a bad parameter, or a staleness that is not a
+            multiple of the updates a step.
+    """
+    recipe, goal = settings_of(run)
+    queue: Queue = StaleQueue(run.staleness, recipe.updates_per_step)
+    journal = Journal(out, run, recipe.samples)
+    policy = recipe.make(recipe, run.seed, cache, None)
+    steps = recipe.steps if run.steps is None else run.steps
+    peak_rate = recipe.learning_rate if run.learning_rate is None else run.learning_rate
+    scaled = run.objective not in UNSCALED
+
+    done = journal.resume(policy, queue)
+    if done == 0:
+        for i in range(queue.first):
+            queue.push(sampled(policy, recipe, _generator(run.seed, "start", i), 0, scaled))
+
+    for step in range(done, steps):
+        fresh = sampled(
+            policy,
+            recipe,
+            _generator(run.seed, "rollout", step),
+            step * recipe.updates_per_step,
+            scaled,
+        )
+        queue.push(fresh)
+        stale = queue.pop(_generator(run.seed, "queue", step))
+        if "proximal_logp" in goal.needs or goal.name in PROXIMAL_IF_GIVEN:
+            stale = stale.replace(proximal_logp=policy.logp(stale))
+
+        updates = []
+        width = stale.n_rows // recipe.updates_per_step
+        for i in range(recipe.updates_per_step):
+            left = 1 - (step + i / recipe.updates_per_step) / steps if run.decay else 1.0
+            part = stale.rows(i * width, (i + 1) * width)
+            updates.append(policy.update(part, goal, peak_rate * left))
+
+        metrics = step_metrics(fresh, stale, updates)
+        journal.step(step, stale, updates, metrics)
+        if (step + 1) % checkpoint_every == 0 or step + 1 == steps:
+            journal.checkpoint(step + 1, policy, queue)
+        if progress is not None:
+            progress(step, metrics)
+    return journal.metrics
+
+
+def settings_of(run: Run) -> tuple[Recipe, Objective]:
+    """Look up the recipe and make the objective, which checks both.
+
+    Raises:
+        ValueError: see `train`.
+    """
+    if run.recipe not in RECIPES:
+        raise ValueError(f"unknown recipe {run.recipe!r}; one of {', '.join(RECIPES)}")
+    recipe = RECIPES[run.recipe]
+    StaleQueue(run.staleness, recipe.updates_per_step)
+    return recipe, objective(run.objective, **run.params)
+
+
+def sampled(
+    policy: Policy, recipe: Recipe, rng: np.random.Generator, version: int, scaled: bool
+) -> Rollout:
+    """Sample a rollout, compare the answers of each group and note who sampled it."""
+    rollout = policy.rollout(rng)
+    return rollout.replace(
+        advantage=group_advantage(rollout.reward, recipe.samples, scaled=scaled),
+        version=np.full(rollout.tokens.shape, version, np.int32),
+    )
+
+
+def _generator(seed: int, use: str, index: int) -> np.random.Generator:
+    """One independent generator for each use and step, so that none has to be saved."""
+    return np.random.default_rng([seed, ("start", "rollout", "queue").index(use), index])
