@@ -12,7 +12,9 @@ from m2po_lab.analysis.judged import judged
 from m2po_lab.analysis.missing import not_computable
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import SETS, RatioTables
+from m2po_lab.analysis.trends import trends_report
 from m2po_lab.core.sequence import KINDS
+from m2po_lab.logs.rows import UNKNOWN
 
 SCHEMA = "m2po-lab/report/1"
 
@@ -34,7 +36,6 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
         "entropy": facts_report.entropy_report(facts),
         "signal": facts_report.signal_report(facts),
         "worst": analysis.worst[primary].tokens if primary is not None else None,
-        "metrics": None,
     }
     reasons = {f"ratios/{name}": why for name, why in analysis.integrity.untrusted().items()}
     missing = not_computable(found, analysis.options.by, what_if.missing | reasons)
@@ -49,8 +50,15 @@ def report(analysis: Analysis, numbers: dict[str, Any]) -> dict[str, Any]:
         "inputs": analysis.inputs,
         "tokens": analysis.integrity.tokens.to_dict(),
         "rows": analysis.integrity.rows.to_dict(analysis.rows["bad"]),
-        **numbers,
+        **{name: value for name, value in numbers.items() if name != "not_computable"},
+        "metrics": trends_report(analysis.metrics, _steps(analysis)),
+        "not_computable": numbers["not_computable"],
     }
+
+
+def _steps(analysis: Analysis) -> list[int]:
+    """Steps that rows of the token log name."""
+    return [step for step in analysis.facts.steps.keys if step != UNKNOWN]
 
 
 def ratio_report(tables: RatioTables) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from m2po_lab.analysis.tables import RatioTables
 from m2po_lab.analysis.worst import Worst
 from m2po_lab.core.batch import RATIOS
 from m2po_lab.integrity import BatchIntegrity
+from m2po_lab.logs.metrics import MetricSeries
 
 
 @dataclass(eq=False)
@@ -27,6 +28,7 @@ class Analysis:
         integrity: what was met before a number was trusted.
         tokens: "logged" and "kept" so far.
         rows: "read" and "kept" so far; "bad", rows that could not be read.
+        metrics: series of metric files that were read beside the tokens.
         inputs: one entry a file or directory, as the report has them.
         partial: the log was not read to its end.
     """
@@ -39,6 +41,7 @@ class Analysis:
     integrity: BatchIntegrity = field(default_factory=BatchIntegrity)
     tokens: dict[str, int] = field(default_factory=lambda: {"logged": 0, "kept": 0})
     rows: dict[str, int] = field(default_factory=lambda: {"read": 0, "kept": 0, "bad": 0})
+    metrics: list[MetricSeries] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     partial: bool = False
     _numbers: dict[str, Any] | None = field(default=None, repr=False)
@@ -83,6 +86,7 @@ class Analysis:
         for mine, theirs in ((self.tokens, other.tokens), (self.rows, other.rows)):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
+        self.metrics = [*self.metrics, *other.metrics]
         self.inputs = [*self.inputs, *copy.deepcopy(other.inputs)]
         self.partial = self.partial or other.partial
 
