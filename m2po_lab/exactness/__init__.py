@@ -1,7 +1,14 @@
 """Exact bias and variance of every objective on problems small enough to enumerate."""
 
 from m2po_lab.exactness.estimator import Moments, batch_moments, estimator_moments, row_moments
-from m2po_lab.exactness.problem import Outcomes, Problem, bandit, log_policy, short_sequence
+from m2po_lab.exactness.problem import (
+    Outcomes,
+    Problem,
+    bandit,
+    log_policy,
+    short_sequence,
+    uneven_bandit,
+)
 from m2po_lab.exactness.staleness import Step, stale_step, stale_steps
 from m2po_lab.exactness.table import Row, compare, unbiased_lags
 
@@ -21,4 +28,5 @@ __all__ = [
     "stale_step",
     "stale_steps",
     "unbiased_lags",
+    "uneven_bandit",
 ]

@@ -136,6 +136,16 @@ def bandit(prompts: int = 2, arms: int = 3) -> Problem:
     return Problem("bandit", prompts, arms, 1, best + 0.5 * second)
 
 
+def uneven_bandit(prompts: int = 4) -> Problem:
+    """A bandit of two arms where one prompt pays five times as much, so that its tokens drift far.
+
+    The drift of a mini-batch then has a tail, as that of language models does.
+    """
+    pay = np.where(np.arange(prompts) == 0, 1.0, 0.2)
+    best = np.arange(prompts) % 2
+    return Problem("uneven bandit", prompts, 2, 1, pay[:, None] * (best[:, None] == np.arange(2)))
+
+
 def short_sequence(vocabulary: int = 2, horizon: int = 3) -> Problem:
     """One prompt; reward 1 if the tokens add up to a multiple of three, else 0."""
     totals = np.array([sum(r) for r in product(range(1, vocabulary + 1), repeat=horizon)])
