@@ -20,6 +20,9 @@ AGGREGATIONS = {
 class Counts:
     """Tokens and rows of the whole batch, where the batch at hand is a part of it.
 
+    The gradients of the parts then add up to that of the whole. A host that averages gradients over
+    ranks instead of adding them passes counts divided by the number of ranks.
+
     Attributes:
         tokens: N over all parts (all micro-batches, all ranks); only token_mean reads it.
         rows: B over all parts: rows with at least one valid token; token_mean does not read it.

@@ -131,7 +131,7 @@ class Objective:
             ValueError: a column is missing, or is not finite on a valid token.
         """
         tokens = self._tokens(batch, gradient=True)
-        still = Tokens(batch, gradient=False)
+        still = tokens.still()
         keep = self._keep(still)
         loss = self._token_loss(tokens, keep) / self._divisor(still, keep, counts)
         diagnostics = diagnose(still, keep, self._weight(still, keep))

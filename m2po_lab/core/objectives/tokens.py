@@ -39,6 +39,13 @@ class Tokens:
         self.valid: Array = batch.keep
         self._ratios: dict[str, Array] = {}
         self._advantage: Array | None = None
+        self._moving: Tokens | None = None
+
+    def still(self) -> "Tokens":
+        """The same view without gradient; what is computed for one is not computed again."""
+        view = Tokens(self.batch, gradient=False)
+        view._moving = self
+        return view
 
     def column(self, name: str) -> Array:
         """A column of the batch in float64, 0 where not valid."""
@@ -53,7 +60,8 @@ class Tokens:
     def advantage(self) -> Array:
         """A, per token."""
         if self._advantage is None:
-            self._advantage = self.column("advantage")
+            moving = self._moving
+            self._advantage = moving.advantage if moving else self.column("advantage")
         return self._advantage
 
     @property
@@ -74,7 +82,10 @@ class Tokens:
     def ratio(self, name: str) -> Array:
         """Log-ratio by name (`RATIOS`): current/proximal is log rho, proximal/behavior is log b."""
         if name not in self._ratios:
-            self._ratios[name] = self.batch.log_ratio(name)
+            moving = self._moving
+            self._ratios[name] = (
+                detach(moving.ratio(name)) if moving else self.batch.log_ratio(name)
+            )
         return self._ratios[name]
 
     def exp(self, d: Array, where: Array) -> Array:
@@ -84,7 +95,7 @@ class Tokens:
         """
         xp = self.xp
         chosen = xp.where(where, d, self.zero)
-        excess = xp.where(chosen > RATIO_LIMIT, detach(chosen) - RATIO_LIMIT, self.zero)
+        excess = xp.maximum(detach(chosen) - RATIO_LIMIT, self.zero)
         return xp.where(where, xp.exp(chosen - excess), self.zero)
 
     def row_mean(self, values: Array) -> Array:

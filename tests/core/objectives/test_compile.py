@@ -9,8 +9,13 @@ from m2po_lab.core.objectives import OBJECTIVES, objective
 from tests.conftest import load, to_numpy
 from tests.core.objectives.conftest import batch, columns
 
+SLOW = {"bapo"}
+"""Its search unrolls into thousands of operations."""
+NAMES = [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in sorted(OBJECTIVES)]
+
 
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
+@pytest.mark.parametrize("name", NAMES)
 def test_an_objective_compiles_into_one_graph_or_says_why_not(name):
     torch, spec = load("torch"), OBJECTIVES[name]
     chosen = objective(name)
