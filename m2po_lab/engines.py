@@ -9,6 +9,7 @@ from multiprocessing import get_context
 
 from m2po_lab.analysis import Analysis, Options, scan
 from m2po_lab.core.batch import TokenBatch
+from m2po_lab.logs.errors import UnreadableLogError
 from m2po_lab.logs.open import Log
 
 PARTS_A_WORKER = 4
@@ -79,6 +80,8 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
     for future in futures:
         if future.done() and not future.cancelled():
             merged.absorb(future.result())
+    if not (merged.rows["read"] or merged.metrics or stopped):
+        raise log.nothing_read()
     if merged.integrity.keys.repeated and not stopped:
         return local(log, options, watch)
     return merged
@@ -131,7 +134,15 @@ def _ignore_interrupts() -> None:
 
 
 def _scan_part(log: Log, options: Options) -> Analysis:
-    return local(log, options, Watch())
+    """Scan some files; that none of them has a readable row is for the whole log to judge."""
+    try:
+        return local(log, options, Watch())
+    except UnreadableLogError as error:
+        if str(error) != str(log.nothing_read()):
+            raise
+        empty = _with_inputs(Analysis(options=options), log)
+        empty.partial = False
+        return empty
 
 
 def _wait(futures: list[Future[Analysis]], watch: Watch) -> bool:

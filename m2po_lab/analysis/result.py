@@ -87,7 +87,7 @@ class Analysis:
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
         self.metrics = [*self.metrics, *other.metrics]
-        self.inputs = [*self.inputs, *copy.deepcopy(other.inputs)]
+        self.inputs = joined([*self.inputs, *other.inputs])
         self.partial = self.partial or other.partial
 
     def merge(self, other: "Analysis") -> "Analysis":
@@ -117,3 +117,17 @@ class Analysis:
         if self._numbers is None:
             self._numbers = numbers(self)
         return report(self, copy.deepcopy(self._numbers))
+
+
+def joined(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one entry a path and format: counts add up, columns are all that were taken."""
+    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for entry in inputs:
+        key = (entry.get("path"), entry.get("format"))
+        if key not in found:
+            found[key] = copy.deepcopy(entry)
+            continue
+        for name in ("files", "rows", "tokens"):
+            found[key][name] += entry[name]
+        found[key]["columns"] |= entry["columns"]
+    return list(found.values())
