@@ -29,6 +29,38 @@ def test_a_converted_log_reads_as_the_original_to_float32(path: Path, tmp_path: 
         assert all(np.array_equal(a[key], b[key]) for key in a)
 
 
+@pytest.mark.parametrize(
+    ("layout", "ratio"),
+    [
+        ("verl/dataproto", "proximal/behavior"),
+        ("slime/train_data", "proximal/behavior"),
+        ("prime-rl", "current/behavior"),
+        ("nemo-rl", "proximal/behavior"),
+        ("martingale", "current/behavior"),
+    ],
+)
+def test_a_framework_dump_keeps_its_numbers_as_a_native_log(
+    layout: str, ratio: str, tmp_path: Path
+) -> None:
+    convert(DATA / "frameworks" / layout, tmp_path)
+    (before, _), (after, log) = read(DATA / "frameworks" / layout), read(tmp_path)
+    assert log.inputs[0].format == "native"
+    assert count_and_m2(after, ratio) == (
+        count_and_m2(before, ratio)[0],
+        pytest.approx(count_and_m2(before, ratio)[1], rel=1e-5),
+    )
+    assert after.rows.step.tolist() == before.rows.step.tolist()
+
+
+def test_a_text_dump_keeps_its_rewards_and_says_that_it_has_no_log_probs(tmp_path: Path) -> None:
+    done = convert(DATA / "frameworks" / "verl" / "rollout_data", tmp_path)
+    (before, _), (after, _) = read(DATA / "frameworks/verl/rollout_data"), read(tmp_path)
+    assert after.rows.reward.tolist() == before.rows.reward.tolist()
+    assert after.rows.response == before.rows.response
+    assert after.rows.length_unit == "characters"
+    assert any("log-probs" in text for text in done.not_carried)
+
+
 def test_what_is_lost_is_said(tmp_path: Path) -> None:
     done = convert(DATA / "pathologies" / "33_only_truncated_weights.jsonl", tmp_path)
     text = " ".join(done.not_carried)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from m2po_lab.logs.readers.slime_ranks import slices
-from tests.logs.helpers import read
+from tests.logs.helpers import DATA, read
 
 torch = pytest.importorskip("torch")
 
@@ -128,3 +128,24 @@ def test_data_parallel_shards_are_different_rows(tmp_path: Path) -> None:
     rank_file(tmp_path, 1, samples(1))
     rows = read(tmp_path)[0].rows
     assert len(set(rows.content.tolist())) == 2 * len(LENGTHS)
+
+
+@pytest.mark.parametrize(("batch", "shards"), [(6, 2), (3, 1)], ids=["equal by chance", "copies"])
+def test_the_size_of_the_batch_tells_equal_shards_from_copies(
+    tmp_path: Path, batch: int, shards: int
+) -> None:
+    whole = samples()
+    for rank in range(2):
+        rank_file(tmp_path, rank, whole)
+        path = tmp_path / f"7_{rank}.pt"
+        dump = torch.load(path, weights_only=False)
+        dump["rollout_data"]["raw_reward"] = [1.0] * batch
+        torch.save(dump, path)
+    rows = read(tmp_path)[0].rows
+    assert len(set(rows.row_id)) == shards * len(whole)
+
+
+def test_the_runs_legacy_dump_holds_equal_shards_that_are_no_copies() -> None:
+    batch, _ = read(DATA / "frameworks" / "slime" / "train_data_legacy")
+    keys = set(zip(batch.rows.row_id, batch.rows.step.tolist(), strict=True))
+    assert len(keys) == batch.n_rows == 32

@@ -153,6 +153,7 @@ def _packed_rows(source: Source) -> Iterator[NumberedRow]:
             row = _without_padding(row)
             if len(row["loss_mask"]) and values.mask(row["loss_mask"]).any():
                 number += 1
+                row["row_id"] = f"{source.stem}/{number}"
                 yield number, without_prompt(row, "loss_mask", "token_ids")
 
 

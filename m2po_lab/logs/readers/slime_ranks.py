@@ -24,13 +24,10 @@ def merged_ranks(
 ) -> Iterator[tuple[Source, Any, list[dict[str, Any]]]]:
     """Yield (source, rollout number, rows) for the rank files of one rollout.
 
-    Files with the same samples are replicas. Copies with log-probs are all given, so that the
-    check for duplicates counts them; stages without log-probs are left out beside one with them.
+    Copies with log-probs are all given, so that the check for duplicates counts them; stages
+    without log-probs are left out beside one with them.
     """
-    replicas: dict[tuple[Any, ...], list[Shard]] = {}
-    for source, dump in sorted(shards, key=lambda shard: int(shard[1].get("rank") or 0)):
-        replicas.setdefault(_samples(dump["rollout_data"]), []).append((source, dump))
-    for group in replicas.values():
+    for number, group in enumerate(_replicas(shards)):
         places = _context_places(group)
         if places is not None:
             source, dump = group[0]
@@ -43,7 +40,47 @@ def merged_ranks(
         if scored and len(scored) < len(group):
             notes.remark("rank files of pipeline stages without log-probs are left out")
         for source, dump in scored or group[:1]:
-            yield source, dump.get("rollout_id"), _rows(dump)
+            yield source, dump.get("rollout_id"), _named(_rows(dump), number, group)
+
+
+def _replicas(shards: Sequence[Shard]) -> list[list[Shard]]:
+    """Groups of files that hold the same samples.
+
+    `raw_reward` covers the whole batch, so it tells how many files hold each sample: files that are
+    equal by chance (the same short answers on two data-parallel ranks) are no replicas.
+    """
+    ordered = sorted(shards, key=lambda shard: int(shard[1].get("rank") or 0))
+    alike: dict[tuple[Any, ...], list[Shard]] = {}
+    for shard in ordered:
+        alike.setdefault(_samples(shard[1]["rollout_data"]), []).append(shard)
+    copies = _copies(ordered)
+    groups = []
+    for files in alike.values():
+        size = copies if copies and len(files) % copies == 0 else len(files)
+        groups += [files[i : i + size] for i in range(0, len(files), size)]
+    return groups
+
+
+def _copies(shards: Sequence[Shard]) -> int:
+    """Files that hold each sample, from the size of the whole batch; 0 where it is not known."""
+    batch = {len(dump["rollout_data"].get("raw_reward") or ()) for _, dump in shards}
+    total = sum(_count(dump["rollout_data"]) for _, dump in shards)
+    if len(batch) != 1 or 0 in batch or total % (size := batch.pop()):
+        return 0
+    return total // size
+
+
+def _count(data: Mapping[str, Any]) -> int:
+    """Samples in one rank file."""
+    return len(data.get("response_lengths") or data.get("tokens") or ())
+
+
+def _named(rows: list[dict[str, Any]], number: int, group: Sequence[Shard]) -> list[dict[str, Any]]:
+    """Rows with an identity, where the size of the batch tells replicas from equal shards."""
+    if group[0][1]["rollout_data"].get("raw_reward"):
+        for i, row in enumerate(rows):
+            row["row_id"] = f"shard{number}/{i}"
+    return rows
 
 
 def _samples(data: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -57,7 +94,7 @@ def _samples(data: Mapping[str, Any]) -> tuple[Any, ...]:
 def _rows(dump: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of one rank file; what belongs to the whole batch is left out."""
     data = {k: v for k, v in dump["rollout_data"].items() if k not in ("raw_reward", "rewards")}
-    rows = list(columnar(data, len(data.get("response_lengths") or data.get("tokens") or ())))
+    rows = list(columnar(data, _count(data)))
     for row in rows:
         row["sample_index"] = row.pop("sample_indices", None)
     return rows
