@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from m2po_lab.report import tables
-from m2po_lab.report.format import count, number
+from m2po_lab.report.format import number
 from m2po_lab.report.items import Grid, Item, Plot, Report, Words
 from m2po_lab.report.vocabulary import SUBSETS, Stats
 
@@ -14,7 +14,6 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
     primary = report["primary"]
     if primary is None:
         yield Words("Not computable: it needs two log-prob columns of the same tokens.")
-        yield from _text_only(report)
         return
     top, bottom = primary.split("/")
     yield Words(
@@ -33,6 +32,7 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
         yield from _breakdown(ratio, kind, primary)
         yield Plot(f"by_{kind}")
     yield from _others(report)
+    yield from _worst(report["worst"], bottom, top)
     yield from _attribution(report["attribution"])
 
 
@@ -74,6 +74,15 @@ def _others(report: Report) -> Iterator[Item]:
         yield Grid(tables.breakdown("", lines), "The other ratios (per token)")
 
 
+def _worst(tokens: list[dict[str, Any]] | None, bottom: str, top: str) -> Iterator[Item]:
+    """The largest |d| one by one."""
+    if tokens:
+        columns = tables.token_table(tokens, bottom, top)
+        yield Grid(
+            columns, f"The {min(len(tokens), tables.MOST_TOKENS)} tokens with the largest |d|"
+        )
+
+
 def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
     if attribution is None:
         return
@@ -89,16 +98,3 @@ def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
     if not text:
         return
     yield Words(f"{text}.", lead="Where M2 comes from: ")
-
-
-def _text_only(report: Report) -> Iterator[Item]:
-    """What a log without log-probs still tells."""
-    for name in ("reward", "lengths"):
-        facts = report[name]
-        if isinstance(facts, dict):
-            known = {k: v for k, v in facts.items() if isinstance(v, int | float)}
-            shown = ", ".join(
-                f"{k} {count(v) if isinstance(v, int) else number(v)}" for k, v in known.items()
-            )
-            if shown:
-                yield Words(shown, lead=f"{name}: ")

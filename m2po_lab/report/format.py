@@ -81,7 +81,7 @@ def evidence(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, dict):
-        known = {k: v for k, v in value.items() if v is not None}
+        known = {k: v for k, v in value.items() if v is not None and v != []}
         return ", ".join(f"{plain(k)} {evidence(v)}" for k, v in known.items())
     if isinstance(value, list | tuple):
         shown = ", ".join(evidence(v) for v in value[:4])

@@ -3,12 +3,18 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from m2po_lab.report.format import count, percent, plain
+from m2po_lab.report.format import count, number, percent, plain
 from m2po_lab.report.items import Item, Report, Words
 from m2po_lab.report.vocabulary import EXCLUDED_ROWS, EXCLUDED_TOKENS, INTEGRITY_FINDINGS
 
 MOST_NAMES = 8
 """Of what lacks the same column, this many are named; the JSON names all."""
+FACTS: dict[str, dict[str, str]] = {
+    "reward": {"mean": "mean", "std": "standard deviation", "n": "rows"},
+    "lengths": {"mean": "mean", "std": "standard deviation", "high": "longest"},
+    "groups": {"n": "number", "rows": "rows", "constant_reward": "with one reward throughout"},
+    "entropy": {"mean": "mean, in nats"},
+}
 _PLACE = re.compile(r"^(?:objectives/|ratios/(?:[a-z]+/[a-z]+/(?=[a-z_]+$))?)")
 
 
@@ -25,6 +31,24 @@ def what_was_read(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         taken = [k if k == v else f"{k} = {plain(v)}" for k, v in columns.items()]
         if taken:
             yield Words("columns: " + ", ".join(taken), tone="aside")
+    yield from _facts(report)
+
+
+def _facts(report: Report) -> Iterator[Item]:
+    """Rewards, lengths, groups and entropy in a line each, as far as the log has them."""
+    for name, fields in FACTS.items():
+        facts = report[name]
+        if not isinstance(facts, dict):
+            continue
+        known = [(field, facts.get(field)) for field in fields]
+        shown = [
+            f"{words} {count(value) if isinstance(value, int) else number(value)}"
+            for (field, value), words in zip(known, fields.values(), strict=True)
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        unit = f" ({plain(facts['unit'])})" if "unit" in facts else ""
+        if shown:
+            yield Words(f"{', '.join(shown)}{unit}.", lead=f"{name}: ")
 
 
 def can_it_be_trusted(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:

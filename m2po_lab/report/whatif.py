@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from m2po_lab.report.format import count, number, percent
+from m2po_lab.report.format import count, number, percent, plain
 from m2po_lab.report.grid import Column
 from m2po_lab.report.items import Grid, Item, Plot, Report, Words
 
@@ -103,7 +103,7 @@ def m2po_sentence(result: dict[str, Any], budget: float | None) -> str:
     low, high = result.get("masked_low"), result.get("masked_high")
     bracket = f" (between {count(low)} and {count(high)})" if low != high else ""
     edge = result.get("threshold")
-    where = f", those with |d| above {number(edge)}" if edge is not None else ""
+    where = f" (|d| from {number(edge)} up)" if edge is not None else ""
     return (
         f"{head}{before}; masks {count(masked)}{bracket} of them{where}, "
         f"which leaves M2 {number(result.get('m2_after'))}."
@@ -121,14 +121,16 @@ def sweep_table(sweeps: dict[str, Any], kind: str) -> list[Column]:
 
 
 def reach_lines(reach: Sequence[dict[str, Any]]) -> list[str]:
-    """Say for each criterion at which lag this run would meet it."""
+    """Say for each criterion at which lag this run would meet it, or why there is no answer."""
     lines = []
     for item in reach:
-        name = f"{item['objective']}: " if item["objective"] else ""
         if item["lag"] is None:
-            lines.append(f"{name}{item['criterion']}: not within what this log supports")
-            continue
-        low, high = item["low"], item["high"]
-        span = f" ({number(low, 3)} to {number(high, 3)})" if low is not None else ""
-        lines.append(f"{name}{item['criterion']} at lag {number(item['lag'], 3)}{span}")
+            answer = plain(item.get("note") or "not within what this log supports")
+        else:
+            low, high = item["low"], item["high"]
+            known = low is not None or high is not None
+            ends = [number(end, 3) if end is not None else "?" for end in (low, high)]
+            span = f" (95 %: {ends[0]} to {ends[1]})" if known else ""
+            answer = f"at lag {number(item['lag'], 3)}{span}"
+        lines.append(f"{plain(item['criterion'])}: {answer}.")
     return lines
