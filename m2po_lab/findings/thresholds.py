@@ -1,6 +1,7 @@
 """Every number that a finding is held against, with where it comes from."""
 
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,7 +106,8 @@ def resolve(changes: Mapping[str, float] | None = None) -> dict[str, float]:
             close = difflib.get_close_matches(name, values, n=1)
             hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(values)}"
             raise ValueError(f"thresholds: there is no {name!r}; {hint}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and math.isfinite(value)):
             raise ValueError(f"thresholds: {name} = {value!r}; give a number")
         values[name] = float(value)
     return values

@@ -5,8 +5,10 @@ import pytest
 from tests.findings.healthy import KINDS
 from tests.findings.synthetic import loud, make
 
-SEEDS = range(30)
-QUICK = range(3)
+QUICK = range(2)
+SEEDS = range(100, 130)
+DEAL = 5
+"""Every seed runs every fifth kind, so that thirty seeds cost as much as six."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -16,7 +18,8 @@ def test_a_healthy_log_raises_no_alarm(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_healthy_log_raises_no_alarm_with_thirty_seeds(kind: str) -> None:
-    alarms = {seed: list(found) for seed in SEEDS if (found := loud(make(seed, KINDS[kind])))}
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_alarm_in_thirty_seeds(seed: int) -> None:
+    kinds = list(KINDS)[seed % DEAL :: DEAL]
+    alarms = {kind: list(found) for kind in kinds if (found := loud(make(seed, KINDS[kind])))}
     assert alarms == {}
