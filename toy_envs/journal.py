@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
@@ -11,10 +10,8 @@ from m2po_lab.logs.writer import LogWriter
 from toy_envs.files import load_arrays, save_arrays, write_whole
 from toy_envs.measure import Metrics
 from toy_envs.policy import Policy, Rollout, State, Update
+from toy_envs.recipes import Run
 from toy_envs.staleness import Queue
-
-if TYPE_CHECKING:
-    from toy_envs.train import Run
 
 LOG, METRICS, SETTINGS, CHECKPOINT = "log", "metrics.jsonl", "run.json", "checkpoint.npz"
 
@@ -38,7 +35,7 @@ class Journal:
         RunMismatchError: the directory holds a run with other settings.
     """
 
-    def __init__(self, out: Path, run: "Run", samples: int) -> None:
+    def __init__(self, out: Path, run: Run, samples: int) -> None:
         """Open or make the directory."""
         self.out, self.samples = out, samples
         settings = orjson.dumps(asdict(run), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -1,18 +1,15 @@
 """Recipes: what is trained, how long, how fast; and the arms that figures compare."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toy_envs.policy import Engine, Policy
 
 if TYPE_CHECKING:
     from toy_envs.tasks import Task
-
-ARMS = ("ppo_s0", "ppo_s256", "is_s256", "m2po_s256")
-"""The four arms of the paper's figure 1, as `<objective>_s<staleness in updates>`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +35,81 @@ class Recipe:
     updates_per_step: int = 4
     steps: int = 140
     learning_rate: float = 2e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Settings of one run; what is None is taken from the recipe.
+
+    Attributes:
+        recipe: name in RECIPES.
+        objective: name in the core's OBJECTIVES.
+        staleness: updates between sampling and training.
+        seed: of weights, prompts and samples.
+        steps: rollouts trained on.
+        learning_rate: at the first update.
+        decay: the learning rate falls linearly to 0 over the run.
+        params: parameters of the objective, such as its budget.
+    """
+
+    recipe: str
+    objective: str = "m2po"
+    staleness: int = 256
+    seed: int = 0
+    steps: int | None = None
+    learning_rate: float | None = None
+    decay: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One curve of a figure: an objective on data of one staleness, whatever the recipe and seed.
+
+    Attributes:
+        objective: name in the core's OBJECTIVES.
+        staleness: updates between sampling and training.
+        params: parameters of the objective.
+        steps: rollouts trained on; None as many as the recipe.
+        learning_rate: None is the recipe's.
+        decay: the learning rate falls linearly to 0.
+    """
+
+    objective: str
+    staleness: int
+    params: Mapping[str, float] = field(default_factory=dict)
+    steps: int | None = None
+    learning_rate: float | None = None
+    decay: bool = False
+
+    @property
+    def name(self) -> str:
+        """`<objective>_s<staleness>`, and what differs from the recipe behind it."""
+        parts = [f"{self.objective}_s{self.staleness}"]
+        parts += [f"{name}{value:g}" for name, value in self.params.items()]
+        parts += [] if self.steps is None else [f"steps{self.steps}"]
+        parts += [] if self.learning_rate is None else [f"lr{self.learning_rate:g}"]
+        return "_".join(parts + ["decay"] * self.decay)
+
+    def run(self, recipe: str, seed: int) -> Run:
+        """Settings of this arm for a recipe and a seed."""
+        return Run(
+            recipe=recipe, seed=seed, **{f.name: getattr(self, f.name) for f in fields(self)}
+        )
+
+
+def arm(text: str) -> Arm:
+    """Read `<objective>_s<staleness>`, such as ppo_s256.
+
+    Raises:
+        ValueError: it is not of this form.
+    """
+    objective, _, staleness = text.rpartition("_s")
+    if not (objective and staleness.isdecimal()):
+        raise ValueError(
+            f"arm {text!r} is not <objective>_s<staleness in updates>; for example m2po_s256"
+        )
+    return Arm(objective=objective, staleness=int(staleness))
 
 
 def _running_sum(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
@@ -75,3 +147,42 @@ RECIPES = MappingProxyType(
     }
 )
 """Name -> recipe."""
+
+ARMS = tuple(map(arm, ("ppo_s0", "ppo_s256", "is_s256", "m2po_s256")))
+"""The four arms of the paper's first figure."""
+
+LAGS = (0, 8, 32, 64, 128, 256)
+SWEEPS = MappingProxyType(
+    {
+        "staleness": tuple(
+            Arm(objective=name, staleness=lag) for name in ("ppo", "m2po", "is") for lag in LAGS
+        ),
+        "budget": tuple(
+            Arm(objective="m2po", staleness=256, params={"budget": budget})
+            for budget in (0.0, 0.0025, 0.01, 0.02, 0.04, 0.08, 0.16)
+        ),
+        "objectives": tuple(
+            Arm(objective=name, staleness=256)
+            for name in (
+                *("ppo", "m2po", "is", "tis", "cispo", "gspo", "gmpo", "sapo", "dapo"),
+                *("decoupled_ppo", "topr", "bapo", "minirl", "dppo_tv", "icepop"),
+            )
+        ),
+        "variants": tuple(
+            Arm(objective=name, staleness=256)
+            for name in ("m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
+        ),
+        "horizon": (
+            *(
+                Arm(objective=name, staleness=256, steps=280)
+                for name in ("ppo", "is", "m2po", "gspo")
+            ),
+            *(Arm(objective=name, staleness=256, decay=True) for name in ("ppo", "is", "m2po")),
+            *(
+                Arm(objective=name, staleness=256, learning_rate=5e-5, steps=280)
+                for name in ("ppo", "is", "m2po")
+            ),
+        ),
+    }
+)
+"""Name -> arms that are compared: what the paper shows, and the other side of it."""

@@ -1,9 +1,7 @@
 """The training loop: sample, wait in the queue, train on what is stale, write it down."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,38 +9,13 @@ from m2po_lab.core.objectives import Objective, objective
 from toy_envs.journal import Journal
 from toy_envs.measure import Metrics, step_metrics
 from toy_envs.policy import Policy, Rollout, group_advantage
-from toy_envs.recipes import RECIPES, Recipe
+from toy_envs.recipes import RECIPES, Recipe, Run
 from toy_envs.staleness import Queue, StaleQueue
 
 UNSCALED = ("dr_grpo", "minirl")
 """Objectives whose papers do not divide the advantage by the standard deviation of the group."""
 PROXIMAL_IF_GIVEN = ("m2po_areal", "tis", "mis", "icepop")
 """Objectives that can do without proximal log-probs and are meant to have them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """Settings of one run; what is None is taken from the recipe.
-
-    Attributes:
-        recipe: name in RECIPES.
-        objective: name in the core's OBJECTIVES.
-        staleness: updates between sampling and training.
-        seed: of weights, prompts and samples.
-        steps: rollouts trained on.
-        learning_rate: at the first update.
-        decay: the learning rate falls linearly to 0 over the run.
-        params: parameters of the objective, such as its budget.
-    """
-
-    recipe: str
-    objective: str = "m2po"
-    staleness: int = 256
-    seed: int = 0
-    steps: int | None = None
-    learning_rate: float | None = None
-    decay: bool = False
-    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 def train(

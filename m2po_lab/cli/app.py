@@ -18,8 +18,9 @@ COMMANDS = {
     "analyze": "Read a rollout log and say how far off-policy it is, where, and what to look at.",
     "convert": "Rewrite any readable log as native Parquet.",
     "demo": "Analyze the small real log that ships with the package.",
+    "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",
 }
-"""Command -> its line in `--help`; the function of that name is in the module of that name."""
+"""Command -> its line in `--help`; the function or App of that name is in the module so called."""
 
 
 def version() -> str:
