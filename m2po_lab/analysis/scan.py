@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from m2po_lab.analysis.chunk import CHUNK_TOKENS, Chunk, chunk_of, concatenate
+from m2po_lab.analysis.chunk import CHUNK_TOKENS, Chunk, as_numpy, chunk_of, concatenate
 from m2po_lab.analysis.options import Options
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import RatioTables, add_chunk
 from m2po_lab.analysis.worst import Worst
-from m2po_lab.core.batch import RATIOS, TokenBatch
+from m2po_lab.core.batch import RATIOS, TOKEN_FIELDS, TokenBatch
 from m2po_lab.integrity import BatchIntegrity, checked
 
 
@@ -23,9 +23,18 @@ def scan(batches: Iterable[TokenBatch], options: Options | None = None) -> Analy
         options: what to compute.
     """
     scanner = Scanner(options or Options())
-    for clean, evidence in checked(batches):
+    for clean, evidence in checked(map(on_host, batches)):
         scanner.add(clean, evidence)
     return scanner.finish()
+
+
+def on_host(batch: TokenBatch) -> TokenBatch:
+    """Return the batch with numpy arrays; those of other libraries leave gradient and device."""
+    names = (*TOKEN_FIELDS, "lengths")
+    found = {n: a for n in names if hasattr(a := getattr(batch, n), "detach")}
+    if not found:
+        return batch
+    return batch.replace(**{name: as_numpy(array) for name, array in found.items()})
 
 
 class Scanner:

@@ -175,3 +175,15 @@ def test_sums_that_leave_float64_are_null_and_listed():
     assert stats["chi2"] is stats["ratio_max"] is None
     missing = {entry["what"] for entry in report["not_computable"]}
     assert "ratios/current/behavior/all/chi2" in missing
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_a_torch_batch_gives_the_report_of_its_numbers(batch, dtype):
+    torch = pytest.importorskip("torch")
+    floats = ("behavior_logp", "current_logp", "advantage")
+    tensors = {n: torch.tensor(getattr(batch, n)).to(getattr(torch, dtype)) for n in floats}
+    tensors["current_logp"].requires_grad_()
+    rest = {"keep": torch.tensor(batch.keep), "lengths": torch.tensor(batch.lengths)}
+    plain = {name: t.detach().double().numpy() for name, t in tensors.items()}
+    ours = TokenBatch(**plain, keep=batch.keep, lengths=batch.lengths, rows=batch.rows)
+    close(scan([TokenBatch(**tensors, **rest, rows=batch.rows)]).to_dict(), scan([ours]).to_dict())
