@@ -36,6 +36,7 @@ class Chunk:
         n_rows: B, rows without a kept token included.
         key: (B,) hash of the row's id.
         row_id: (B,) ids, None where unknown.
+        response: (B,) texts, None where unknown.
         step: (B,) step, else train_version, else UNKNOWN.
         mini_batch: (B,) mini-batch within the step, else UNKNOWN.
     """
@@ -49,6 +50,7 @@ class Chunk:
     n_rows: int
     key: Hashes
     row_id: list[str | None]
+    response: list[str | None]
     step: Ints
     mini_batch: Ints
 
@@ -117,6 +119,7 @@ def chunk_of(batch: TokenBatch) -> Chunk:
         n_rows=batch.n_rows,
         key=row_hashes(facts, batch.n_rows, row, columns),
         row_id=facts.row_id if facts.row_id is not None else [None] * batch.n_rows,
+        response=facts.response if facts.response is not None else [None] * batch.n_rows,
         step=np.where(step == UNKNOWN, train, step),
         mini_batch=_per_row(facts.mini_batch, batch.n_rows),
     )
@@ -173,5 +176,6 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
         row=np.concatenate([c.row + start for c, start in zip(chunks, starts, strict=False)]),
         n_rows=int(starts[-1]),
         row_id=[name for c in chunks for name in c.row_id],
+        response=[text for c in chunks for text in c.response],
         **{n: np.concatenate([getattr(c, n) for c in chunks]) for n in JOINED},
     )

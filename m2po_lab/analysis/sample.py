@@ -39,6 +39,7 @@ def some_rows(chunk: Chunk, rows: Bools) -> Chunk:
         n_rows=int(rows.sum()),
         key=chunk.key[rows],
         row_id=[],
+        response=[],
         step=chunk.step[rows],
         mini_batch=chunk.mini_batch[rows],
     )
@@ -68,7 +69,7 @@ class Sample:
 
     def add(self, chunk: Chunk) -> None:
         """Add the sampled rows of a chunk."""
-        self.parts.append(self._sampled(replace(chunk, row_id=[])))
+        self.parts.append(self._sampled(replace(chunk, row_id=[], response=[])))
         self._thin()
 
     def absorb(self, other: "Sample") -> None:

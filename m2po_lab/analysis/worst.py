@@ -11,6 +11,11 @@ from m2po_lab.analysis.finish import finite
 from m2po_lab.core.batch import LOGP_FIELDS
 from m2po_lab.logs.rows import UNKNOWN
 
+CONTEXT = 8
+"""Kept tokens shown on each side of a worst one."""
+RESPONSE_CHARACTERS = 400
+"""Characters of a response that are kept beside its worst token."""
+
 Token = dict[str, Any]
 Rank = tuple[Any, ...]
 
@@ -53,11 +58,11 @@ class Worst:
         rank = (-size[chosen], *place)
         order = np.lexsort(rank[::-1])[: self.size]
         ranks = list(zip(*(column[order].tolist() for column in rank), strict=True))
-        found = [_describe(chunk, i, float(d[i])) for i in chosen[order].tolist()]
+        found = [_describe(chunk, d, i) for i in chosen[order].tolist()]
         self.absorb(Worst(self.size, list(zip(ranks, found, strict=True))))
 
 
-def _describe(chunk: Chunk, i: int, d: float) -> Token:
+def _describe(chunk: Chunk, d: Floats, i: int) -> Token:
     row = int(chunk.row[i])
     columns = chunk.columns
 
@@ -69,10 +74,30 @@ def _describe(chunk: Chunk, i: int, d: float) -> Token:
         "step": known(chunk.step[row], UNKNOWN),
         "lag": known(chunk.lag[i], UNKNOWN),
         "position": int(chunk.index[i]),
-        "log_ratio": d,
+        "log_ratio": float(d[i]),
     }
     for name in LOGP_FIELDS:
         value = float(np.exp(min(columns[name][i], 0.0))) if name in columns else None
         token[name.replace("logp", "probability")] = finite(value)
     advantage = float(columns["advantage"][i]) if "advantage" in columns else None
-    return {**token, "advantage": finite(advantage), "token_id": known(chunk.token_id[i], -1)}
+    return {
+        **token,
+        "advantage": finite(advantage),
+        "token_id": known(chunk.token_id[i], -1),
+        "response": (chunk.response[row] or "")[:RESPONSE_CHARACTERS] or None,
+        "context": _context(chunk, d, i),
+    }
+
+
+def _context(chunk: Chunk, d: Floats, i: int) -> list[dict[str, Any]]:
+    """Kept tokens of the same row around token i, itself included."""
+    near = np.arange(max(0, i - CONTEXT), min(chunk.n, i + CONTEXT + 1))
+    near = near[chunk.row[near] == chunk.row[i]]
+    return [
+        {
+            "position": int(chunk.index[k]),
+            "token_id": None if chunk.token_id[k] == -1 else int(chunk.token_id[k]),
+            "log_ratio": finite(float(d[k])),
+        }
+        for k in near
+    ]

@@ -30,6 +30,7 @@ def test_a_worst_token_says_where_it_is_and_what_both_policies_gave():
             step=np.asarray([7, 8]),
             train_version=np.asarray([4, 4]),
             token_ids=np.asarray([10, 11, 12]),
+            response=["one two", None],
         ),
     )
     first, second = scan([batch]).to_dict()["worst"]
@@ -38,6 +39,9 @@ def test_a_worst_token_says_where_it_is_and_what_both_policies_gave():
     assert np.isclose(first["behavior_probability"], 0.5)
     assert np.isclose(first["current_probability"], 0.5 * np.exp(-3))
     assert first["proximal_probability"] is None
+    assert (first["response"], second["response"]) == ("one two", None)
+    assert [t["token_id"] for t in first["context"]] == [10, 11]
+    assert [t["position"] for t in second["context"]] == [0]
     assert (second["row_id"], second["token_id"]) == ("b", 12)
 
 
