@@ -47,13 +47,13 @@ def batches(tokens: int, ratios: int, length: int) -> Iterator[TokenBatch]:
         )
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print one line: tokens, seconds a stage, tokens a second, peak memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000_000)
     parser.add_argument("--ratios", type=int, choices=(1, 3), default=1)
     parser.add_argument("--length", type=int, default=512)
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     spent = {"make": 0.0, "check": 0.0, "scan": 0.0}
     scanner, last = Scanner(Options()), time.process_time()
 
