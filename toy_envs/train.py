@@ -56,18 +56,18 @@ def train(
     done = journal.resume(policy, queue)
     if done == 0:
         for i in range(queue.first):
-            queue.push(sampled(policy, recipe, _generator(run.seed, "start", i), 0, scaled))
+            queue.push(sampled(policy, recipe, generator(run.seed, "start", i), 0, scaled))
 
     for step in range(done, steps):
         fresh = sampled(
             policy,
             recipe,
-            _generator(run.seed, "rollout", step),
+            generator(run.seed, "rollout", step),
             step * recipe.updates_per_step,
             scaled,
         )
         queue.push(fresh)
-        stale = queue.pop(_generator(run.seed, "queue", step))
+        stale = queue.pop(generator(run.seed, "queue", step))
         if "proximal_logp" in goal.needs or goal.name in PROXIMAL_IF_GIVEN:
             stale = stale.replace(proximal_logp=policy.logp(stale))
 
@@ -111,6 +111,6 @@ def sampled(
     )
 
 
-def _generator(seed: int, use: str, index: int) -> np.random.Generator:
+def generator(seed: int, use: str, index: int) -> np.random.Generator:
     """One independent generator for each use and step, so that none has to be saved."""
     return np.random.default_rng([seed, ("start", "rollout", "queue").index(use), index])
