@@ -2,8 +2,8 @@
 
     python bench/scan.py [--tokens 20_000_000] [--ratios 1] [--length 512]
 
-Seconds are CPU seconds of one thread; the time to make the batches is taken off. Memory is the process's peak; run it with several sizes
-to see that it does not grow with the log.
+Seconds are CPU seconds of one thread; the time to make the batches is taken off. Memory is the
+process's peak; run it with several sizes to see that it does not grow with the log.
 """
 
 import argparse
