@@ -30,6 +30,11 @@ def write_whole(place: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
+def write_bytes(place: Path, data: bytes) -> None:
+    """Write a file whole; see `write_whole`."""
+    write_whole(place, lambda stream: stream.write(data))
+
+
 def save_arrays(place: Path, arrays: State) -> None:
     """Write arrays as one .npz file; the same arrays give the same bytes."""
     write_whole(place, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]

@@ -15,14 +15,17 @@ class Task(Protocol):
     Attributes:
         name: how recipes call it.
         vocabulary: the text of each token; ids are indices.
+        end: id of the token that ends an answer and pads it.
         prompt_length: tokens of every prompt.
-        answer_length: tokens of every answer.
+        answer_length: tokens of the longest answer.
     """
 
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
     def vocabulary(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
     @property
     def prompt_length(self) -> int: ...  # noqa: D102
     @property
@@ -64,6 +67,11 @@ class RunningSum:
     vocabulary: tuple[str, ...] = (*"0123456789", "=", "$")
 
     @property
+    def end(self) -> int:
+        """The last token; answers have a fixed length and do without it."""
+        return len(self.vocabulary) - 1
+
+    @property
     def prompt_length(self) -> int:
         """The digits and the equals sign."""
         return self.digits + 1
@@ -82,11 +90,7 @@ class RunningSum:
         """Write chains whose sums go astray with probability `noise`."""
         digits = prompts[:, : self.digits]
         answers = np.empty((len(prompts), self.answer_length), dtype=np.int64)
-        total = np.zeros(len(prompts), dtype=np.int64)
-        for i in range(self.digits):
-            astray = rng.random(len(prompts)) < self.noise
-            total = np.where(astray, rng.integers(0, 10, len(prompts)), (total + digits[:, i]) % 10)
-            answers[:, 2 * i], answers[:, 2 * i + 1] = digits[:, i], total
+        answers[:, 0::2], answers[:, 1::2] = digits, noisy_sums(rng, digits, self.noise)
         return answers
 
     def keep(self, answers: Tokens) -> NDArray[np.bool_]:
@@ -100,3 +104,78 @@ class RunningSum:
         right[:, 0::2], right[:, 1::2] = digits, np.cumsum(digits, axis=1) % 10
         scores: NDArray[np.float64] = (answers == right).all(axis=1).astype(np.float64)
         return scores
+
+
+@dataclass(frozen=True)
+class Forks:
+    """Behind each digit: a letter of one's own choice, the running sum, the same letter again.
+
+    Three kinds of token stand side by side. The letter is a fork: any of 16 will do, its entropy is
+    log 16 and no reward need change it. The sum is what is learned. The copy is certain from the
+    start. The reward is 1 if all sums and copies are right.
+
+    Attributes:
+        digits: how many digits a prompt has.
+        noise: probability that the teacher writes a random sum; it goes on from it.
+    """
+
+    digits: int = 4
+    noise: float = 0.4
+    name: str = "forks"
+    vocabulary: tuple[str, ...] = (*"0123456789", "=", *"abcdefghijklmnop", "$")
+
+    @property
+    def end(self) -> int:
+        """The last token; answers have a fixed length and do without it."""
+        return len(self.vocabulary) - 1
+
+    @property
+    def prompt_length(self) -> int:
+        """The digits and the equals sign."""
+        return self.digits + 1
+
+    @property
+    def answer_length(self) -> int:
+        """Letter, sum, letter for each digit."""
+        return 3 * self.digits
+
+    def prompts(self, rng: np.random.Generator, n: int) -> Tokens:
+        """Draw n prompts of random digits."""
+        digits = rng.integers(0, 10, (n, self.digits))
+        return np.concatenate([digits, np.full((n, 1), 10)], axis=1)
+
+    def demonstrations(self, rng: np.random.Generator, prompts: Tokens) -> Tokens:
+        """Write chains with uniform letters, whose sums go astray with probability `noise`."""
+        letters = rng.integers(FIRST_LETTER, self.end, (len(prompts), self.digits))
+        answers = np.empty((len(prompts), self.answer_length), dtype=np.int64)
+        answers[:, 0::3] = answers[:, 2::3] = letters
+        answers[:, 1::3] = noisy_sums(rng, prompts[:, : self.digits], self.noise)
+        return answers
+
+    def keep(self, answers: Tokens) -> NDArray[np.bool_]:
+        """Every token: all answers are of one length."""
+        return np.ones(answers.shape, np.bool_)
+
+    def reward(self, prompts: Tokens, answers: Tokens) -> NDArray[np.float64]:
+        """1 where every fork holds a letter, every copy repeats it and every sum is right."""
+        fork, total, copy = answers[:, 0::3], answers[:, 1::3], answers[:, 2::3]
+        letter = (fork >= FIRST_LETTER) & (fork < self.end)
+        sums = np.cumsum(prompts[:, : self.digits], axis=1) % 10
+        right = letter & (fork == copy) & (total == sums)
+        scores: NDArray[np.float64] = right.all(axis=1).astype(np.float64)
+        return scores
+
+
+FIRST_LETTER = 11
+"""Id of the first letter of `Forks`."""
+
+
+def noisy_sums(rng: np.random.Generator, digits: Tokens, noise: float) -> Tokens:
+    """Add up digits (n, k) modulo 10; each sum is random with probability `noise` and goes on."""
+    sums = np.empty_like(digits)
+    total = np.zeros(len(digits), dtype=np.int64)
+    for i in range(digits.shape[1]):
+        astray = rng.random(len(digits)) < noise
+        total = np.where(astray, rng.integers(0, 10, len(digits)), (total + digits[:, i]) % 10)
+        sums[:, i] = total
+    return sums
