@@ -1,11 +1,13 @@
 """Softmax policies on bandits: numpy only, seconds a run, solved exactly beside."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from m2po_lab.core.objectives import Objective
+from m2po_lab.core.objectives.aggregation import Counts, divisor
 from toy_envs.chain import Bandit, Floats, answer_states
 from toy_envs.policy import Engine, Rollout, State, Update, draw
 from toy_envs.softmax import EPS, Adam, Features, log_policy, weight_gradient
@@ -84,7 +86,8 @@ class BanditPolicy:
     def rollout(self, rng: np.random.Generator) -> Rollout:
         """Draw prompts, answer each `samples` times, score."""
         prompts = np.repeat(self.bandit.prompts(rng, self.prompts), self.samples, axis=0)
-        return sample(self.bandit, self.table(), prompts, rng, self.engine)
+        table = self.table()
+        return sample(self.bandit, lambda state: table[state], prompts, rng, self.engine)
 
     def logp(self, rollout: Rollout) -> Floats:
         """Log-probs (R, T) under the policy as it stands."""
@@ -117,17 +120,45 @@ class BanditPolicy:
 
 
 def token_pull(
-    part: Rollout, current: Floats, objective: Objective
+    part: Rollout, current: Floats, objective: Objective, seeds: int = 1
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return how an objective pulls each token's log-prob, w A / D, and what it keeps, (R, T)."""
+    """Return how an objective pulls each token's log-prob, and which tokens it keeps.
+
+    Args:
+        part: a mini-batch, or those of several seeds one after the other, all of one size.
+        current: (R, T) log-probs under the policy in training.
+        objective: whose loss to descend.
+        seeds: how many mini-batches there are.
+
+    Returns:
+        -dLoss/dl of each token, w A / D and a penalty's share, (R, T); the keep mask, (R, T).
+    """
+    spec = objective.spec
+    if seeds > 1 and (spec.counted is not None or objective.scope not in ("token", "sequence")):
+        width = part.n_rows // seeds
+        pieces = [
+            token_pull(part.rows(a, a + width), current[a : a + width], objective)
+            for a in range(0, part.n_rows, width)
+        ]
+        pulls, keeps = zip(*pieces, strict=True)
+        return np.concatenate(pulls), np.concatenate(keeps)
     batch = part.batch(current)
-    pull: Floats = objective.gradient(batch) / objective.divisor(batch)
-    return pull, objective.keep(batch)
+    keep, weight = objective.judge(batch)
+    ascent = weight * batch.advantage if spec.penalty is None else objective.gradient(batch)
+    if spec.counted is None:
+        # All tokens count, so the mask need not be solved once more to count them.
+        counts = Counts(tokens=int(part.keep.sum()) // seeds, rows=part.n_rows // seeds)
+        pull = ascent / divisor(
+            objective.aggregation, batch, part.keep, counts, objective.max_length
+        )
+    else:
+        pull = ascent / objective.divisor(batch)
+    return pull, keep
 
 
 def sample(
     bandit: Bandit,
-    table: Floats,
+    logits: Callable[[NDArray[np.int64]], Floats],
     prompts: NDArray[np.int64],
     rng: np.random.Generator,
     engine: Engine | None = None,
@@ -136,14 +167,14 @@ def sample(
 
     Args:
         bandit: the task.
-        table: (S, A) log-probs of the policy.
+        logits: gives (R, A) logits of the policy for the states (R,) of the rows.
         prompts: token ids.
         rng: one uniform number a token.
         engine: what the sampler makes of the log-probs.
     """
     state, drawn = bandit.first_state(prompts), []
     for t in range(bandit.answer_length):
-        drawn.append(draw(table[state], rng, engine))
+        drawn.append(draw(logits(state), rng, engine))
         if t + 1 < bandit.answer_length:
             state = bandit.next_state(prompts, t, state, drawn[-1][0])
     tokens, logps, entropies = (np.stack(column, axis=1) for column in zip(*drawn, strict=True))

@@ -5,6 +5,7 @@ updates). Expectations are sums over states and arms, carried along the tokens o
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def policy_gradient(dynamics: Dynamics, logp: Floats) -> Floats:
     p, ahead = np.exp(logp), values(dynamics, logp)
     reached = np.broadcast_to(dynamics.start, (*logp.shape[:-2], len(dynamics.start)))
     gradient = np.zeros(logp.shape)
-    for now, then in zip(ahead[:-1], ahead[1:], strict=True):
+    for now, then in pairwise(ahead):
         q = dynamics.score * _backward(dynamics, then)
         gradient += reached[..., None] * p * (q - now[..., None])
         reached = _forward(dynamics, reached[..., None] * p * dynamics.score)
