@@ -67,3 +67,39 @@ def test_weight_is_that_of_the_public_implementation(key):
 
 def test_every_entry_of_the_map_names_a_value():
     assert set(ENTRIES) <= set(VALUES["values"])
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "behavior"),
+    [
+        (
+            "areal_ppo_nondecoupled_cclip3",
+            {"objective": "dual_clip", "params": {"c": 3.0}, "aggregation": "token_mean"},
+            "behavior_logp",
+        ),
+        (
+            "areal_gspo",
+            {
+                "objective": "gspo",
+                "params": {"eps_low": 0.2, "eps_high": 0.2},
+                "aggregation": "token_mean",
+            },
+            "behavior_logp",
+        ),
+        (
+            # a trap: "decoupled" without rejection sampling is PPO against the proximal policy,
+            # with no weight for what the behavior policy did
+            "areal_decoupled_ppo_noRS",
+            {"objective": "ppo", "params": {}, "aggregation": "token_mean"},
+            "proximal_logp",
+        ),
+    ],
+)
+def test_entries_beyond_the_map_are_reproduced_too(key, entry, behavior):
+    torch, value, columns = load("torch"), VALUES["values"][key], reference_columns()
+    tokens = batch({**columns, "behavior_logp": columns[behavior]}, torch, gradient=True)
+    loss, _ = call(entry).loss(tokens)
+    loss.backward()
+    gradient = to_numpy(tokens.current_logp.grad)
+    np.testing.assert_allclose(gradient, value["grad"], rtol=0, atol=1e-6)
+    assert float(loss.detach()) == pytest.approx(value["loss"], abs=1e-6)
