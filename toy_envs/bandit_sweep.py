@@ -18,7 +18,7 @@ from toy_envs.chain import Floats, answer_states
 from toy_envs.closed_form import token_drift, value
 from toy_envs.policy import Rollout, group_advantage
 from toy_envs.softmax import Adam, log_policy, weight_gradient
-from toy_envs.staleness import StaleQueue
+from toy_envs.staleness import StaleQueue, chosen_rows
 from toy_envs.train import PROXIMAL_IF_GIVEN, UNSCALED, generator
 
 
@@ -139,18 +139,20 @@ def sweep(
         samplers.append(group.tables())
         queue.push(group.rollout(samplers[-1], "start", i, scaled=scaled))
 
+    rng = np.random.default_rng(0)  # the FIFO draws nothing from it
     points: list[tuple[Floats, ...]] = []
     for step in range(steps):
         tables = group.tables()
         samplers.append(tables)
         queue.push(group.rollout(tables, "rollout", step, scaled=scaled))
-        stale, drift = queue.pop(None), token_drift(dynamics, samplers.popleft(), tables)
+        stale, drift = queue.pop(rng), token_drift(dynamics, samplers.popleft(), tables)
         if "proximal_logp" in goal.needs or goal.name in PROXIMAL_IF_GIVEN:
             stale = stale.replace(proximal_logp=group.logp(tables, stale))
+        rows = np.arange(stale.n_rows).reshape(group.many, updates_per_step, -1)
         masked, norms = np.zeros(group.many), []
         for i in range(updates_per_step):
             left = 1 - (step + i / updates_per_step) / steps if decay else 1.0
-            part = _mini_batch(stale, group.many, i, updates_per_step)
+            part = chosen_rows(stale, rows[:, i].ravel())
             keep, norm = group.update(part, goal, learning_rate * left)
             dropped = part.keep & ~keep & (part.advantage != 0)[:, None]
             masked += dropped.reshape(group.many, -1).mean(axis=1) / updates_per_step
@@ -169,9 +171,3 @@ def sweep(
         masked_fraction=masks,
         gradient_norm=largest,
     )
-
-
-def _mini_batch(rollout: Rollout, many: int, index: int, parts: int) -> Rollout:
-    """Mini-batch number `index` of every seed."""
-    rows = np.arange(rollout.n_rows).reshape(many, parts, -1)[:, index].ravel()
-    return Rollout(**{name: array[rows] for name, array in rollout.arrays().items()})
