@@ -116,6 +116,7 @@ def _with_inputs(analysis: Analysis, log: Log) -> Analysis:
     """Add what the log says about its reading to the analysis of its tokens."""
     analysis.inputs = [entry.to_dict() for entry in log.inputs]
     analysis.metrics = list(log.metrics)
+    analysis.metrics = list(log.metrics)
     analysis.partial = log.partial
     analysis.rows["bad"] = analysis.rows.get("bad", 0) + log.bad_rows
     return analysis

@@ -1,5 +1,6 @@
 """Drawing functions: rows and axes in, marks on the axes; nothing is computed here."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ def log_ratio(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
         linewidth=0,
         ax=ax,
     )
-    ax.set_xscale("symlog", linthresh=LINEAR)
+    ax.set_xscale("symlog", linthresh=LINEAR, linscale=0.3)
     ax.set_yscale("log")
     ax.set(xlabel="d (nats)", ylabel="tokens")
     for name, place in marks.items():
@@ -49,7 +50,7 @@ def log_ratio(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
         if any(kind in name for name in marks):
             handles.append(Line2D([], [], color=color, linestyle="--"))
             labels.append(f"{kind} bounds")
-    ax.legend(handles, labels)
+    ax.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
     ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
 
 
@@ -111,6 +112,29 @@ def by_step(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
             sns.lineplot(frame, x="step", y=name, ax=third, color=color, label=name, errorbar=None)
     third.set(ylabel="k1, reward, entropy" if "reward" in frame else "k1", xlabel="step")
     _integers(third)
+
+
+def metrics(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """One panel a metric; panels without one are hidden."""
+    frame = pd.DataFrame(rows)
+    names = list(dict.fromkeys(frame["metric"]))
+    for ax, name in itertools.zip_longest(axes, names):
+        if name is None:
+            ax.set_visible(False)
+            continue
+        part = frame[frame["metric"] == name]
+        sns.lineplot(part, x="step", y="value", ax=ax, color=BLUE, marker="o", errorbar=None)
+        ax.set(xlabel="", ylabel="")
+        ax.set_title(escaped(name), loc="left", fontsize=9)
+    last = axes[len(names) - 1]
+    last.set(xlabel="step")
+    last.tick_params(labelbottom=True)
+    _integers(last)
+
+
+def escaped(name: str) -> str:
+    """Keep matplotlib from reading a metric's name as mathematics."""
+    return name.replace("$", r"\$")
 
 
 def by_quadrant(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:

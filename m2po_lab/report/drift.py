@@ -6,7 +6,9 @@ from typing import Any
 from m2po_lab.report import tables
 from m2po_lab.report.format import number
 from m2po_lab.report.items import Grid, Item, Plot, Report, Words
+from m2po_lab.report.metrics import what_the_trainer_logged
 from m2po_lab.report.vocabulary import SUBSETS, Stats
+from m2po_lab.report.worst import worst_tokens
 
 
 def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
@@ -14,6 +16,7 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
     primary = report["primary"]
     if primary is None:
         yield Words("Not computable: it needs two log-prob columns of the same tokens.")
+        yield from what_the_trainer_logged(report)
         return
     top, bottom = primary.split("/")
     yield Words(
@@ -32,8 +35,9 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
         yield from _breakdown(ratio, kind, primary)
         yield Plot(f"by_{kind}")
     yield from _others(report)
-    yield from _worst(report["worst"], bottom, top)
+    yield from worst_tokens(report, bottom, top)
     yield from _attribution(report["attribution"])
+    yield from what_the_trainer_logged(report)
 
 
 def _breakdown(ratio: dict[str, Any], kind: str, name: str) -> Iterator[Item]:
@@ -74,15 +78,6 @@ def _others(report: Report) -> Iterator[Item]:
         yield Grid(tables.breakdown("", lines), "The other ratios (per token)")
 
 
-def _worst(tokens: list[dict[str, Any]] | None, bottom: str, top: str) -> Iterator[Item]:
-    """The largest |d| one by one."""
-    if tokens:
-        columns = tables.token_table(tokens, bottom, top)
-        yield Grid(
-            columns, f"The {min(len(tokens), tables.MOST_TOKENS)} tokens with the largest |d|"
-        )
-
-
 def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
     if attribution is None:
         return
@@ -94,7 +89,7 @@ def _attribution(attribution: dict[str, Any] | None) -> Iterator[Item]:
         ("added by staleness", attribution["staleness"]),
         ("inside the step", attribution["in_step"]),
     )
-    text = ", ".join(f"{words} {number(value)}" for words, value in parts if value is not None)
+    text = ", ".join(f"{number(value)} {words}" for words, value in parts if value is not None)
     if not text:
         return
     yield Words(f"{text}.", lead="Where M2 comes from: ")

@@ -5,9 +5,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from m2po_lab.report.metrics import telling
+
 Rows = list[dict[str, Any]]
 Marks = dict[str, float]
 Report = dict[str, Any]
+
+METRIC_NAMES = {
+    "reward": ("reward", "critic/score/mean", "critic/rewards/mean", "env/all/reward/total"),
+    "entropy": ("entropy", "actor/entropy", "optim/entropy"),
+}
+"""Names in metric files that stand in where the token log lacks the column."""
+MOST_PANELS = 5
 
 
 def breakdown(kind: str) -> Callable[[Report], Rows]:
@@ -25,14 +34,35 @@ def breakdown(kind: str) -> Callable[[Report], Rows]:
 def steps(report: Report) -> Rows:
     """Statistics by step, joined with reward and entropy by step where the report has them."""
     rows = [dict(row) for row in breakdown("step")(report)]
-    for name in ("reward", "entropy"):
+    for name, metrics in METRIC_NAMES.items():
         facts = report[name]
         by_step = facts.get("by_step") if isinstance(facts, dict) else None
         means = {item["step"]: item.get("mean") for item in by_step or []}
+        means = means or _from_metrics(report, metrics)
         for row in rows:
             if means:
                 row[name] = means.get(row["step"])
     return rows
+
+
+def _from_metrics(report: Report, names: tuple[str, ...]) -> dict[int, float | None]:
+    """Values of a metric by the step of the token log; empty without such a metric."""
+    metrics = report["metrics"] if isinstance(report["metrics"], list) else []
+    for metric in metrics:
+        if metric["name"] in names and metric.get("shared_steps"):
+            offset = metric.get("step_offset", 0)
+            return {step - offset: value for step, value in metric["points"]}
+    return {}
+
+
+def metrics(report: Report) -> Rows:
+    """Points of the metrics that tell most."""
+    found = report["metrics"] if isinstance(report["metrics"], list) else []
+    return [
+        {"metric": metric["name"], "step": step, "value": value}
+        for metric in telling(found)[:MOST_PANELS]
+        for step, value in metric["points"]
+    ]
 
 
 def quadrants(report: Report) -> Rows:

@@ -98,6 +98,15 @@ FIGURES: tuple[Figure, ...] = (
         drawing.by_position,
     ),
     Figure(
+        "metrics",
+        "Metrics of the trainer",
+        "As logged; the first few of the table.",
+        data.several(data.metrics),
+        drawing.metrics,
+        panels=data.MOST_PANELS,
+        height=7.5,
+    ),
+    Figure(
         "clip_sweep",
         "Tokens that a clip would drop",
         "Share of counted tokens without a gradient, for every clip range at once.",

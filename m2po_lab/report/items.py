@@ -43,6 +43,36 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Token:
+    """One token of a context.
+
+    Attributes:
+        text: what to show.
+        marks: any of worst, active, masked; "" for none.
+        note: its numbers.
+    """
+
+    text: str
+    marks: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """Neighbouring tokens of one response; a terminal leaves it out.
+
+    Attributes:
+        caption: which response.
+        tokens: in order.
+        text: the response in words, if the log has it.
+    """
+
+    caption: str
+    tokens: Sequence[Token] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Judgement:
     """One finding, with its evidence written out."""
 
@@ -55,7 +85,7 @@ class Judgement:
     source: str
 
 
-Item: TypeAlias = Words | Grid | Plot | Judgement
+Item: TypeAlias = Words | Grid | Plot | Context | Judgement
 Report: TypeAlias = dict[str, Any]
 
 

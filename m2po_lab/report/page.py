@@ -16,12 +16,12 @@ from markupsafe import Markup
 from m2po_lab.report.findings import counted
 from m2po_lab.report.format import number, percent, plain
 from m2po_lab.report.grid import Column
-from m2po_lab.report.items import Grid, Item, Judgement, Words
+from m2po_lab.report.items import Context, Grid, Item, Judgement, Words
 from m2po_lab.report.outline import SECTIONS
 from m2po_lab.report.plots import Drawn
 from m2po_lab.report.terminal import BREAKDOWNS
 
-KINDS = {Words: "words", Grid: "table", Judgement: "finding"}
+KINDS = {Words: "words", Grid: "table", Judgement: "finding", Context: "context"}
 HEADLINE = (
     ("M2", "m2", "mean of d², all tokens", number),
     ("ESS/n", "ess_fraction", "blind to r -> 0", number),

@@ -3,15 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from m2po_lab.report.format import ABSENT, count, interval, number, percent, plain
+from m2po_lab.report.format import ABSENT, count, interval, number, percent
 from m2po_lab.report.grid import Column
 from m2po_lab.report.vocabulary import QUADRANTS, STATISTIC_LINES, SUBSETS, Stats
 
 MOST_LINES = 12
 """A breakdown longer than this is thinned; the JSON holds every line."""
-
-MOST_TOKENS = 8
-"""Single tokens shown; the JSON holds as many as the scan kept."""
 
 _WRITERS: dict[str, Callable[[Any], str]] = {"n": count, "top1pct_m2_share": percent}
 
@@ -88,23 +85,3 @@ def quadrant_table(quadrants: dict[str, Stats]) -> list[Column]:
         columns.append(Column(head, [cell(s, field, 3) for s in sets]))
     columns.append(Column("max d", [cell(s, "log_ratio_max", 3) for s in sets]))
     return columns
-
-
-def token_table(tokens: Sequence[dict[str, Any]], bottom: str, top: str) -> list[Column]:
-    """Lay out single tokens: where they are, and what both policies and the advantage say."""
-    shown = tokens[:MOST_TOKENS]
-
-    def values(name: str, write: Callable[[Any], str]) -> list[str]:
-        return [ABSENT if (v := token.get(name)) is None else write(v) for token in shown]
-
-    return [
-        Column("row", values("row_id", lambda v: plain(v, limit=32)), left=True),
-        Column("step", values("step", str)),
-        Column("lag", values("lag", str)),
-        Column("position", values("position", str)),
-        Column("token", values("token_id", str), drop=2),
-        Column("d", values("log_ratio", number)),
-        Column(f"p {bottom}", values(f"{bottom}_probability", lambda v: number(v, 3))),
-        Column(f"p {top}", values(f"{top}_probability", lambda v: number(v, 3))),
-        Column("A", values("advantage", lambda v: number(v, 3)), drop=1),
-    ]

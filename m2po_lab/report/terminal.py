@@ -11,7 +11,7 @@ from rich.text import Text
 
 from m2po_lab.report.findings import by_severity, counted
 from m2po_lab.report.grid import fit
-from m2po_lab.report.items import Grid, Item, Judgement, Plot, Words
+from m2po_lab.report.items import Context, Grid, Item, Judgement, Plot, Words
 from m2po_lab.report.outline import SECTIONS
 
 WIDEST = 100
@@ -70,14 +70,14 @@ def _document(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator
         for item in section.items(report, by):
             for renderable in _shown(item, before, width):
                 yield Padding(renderable, (0, 0, 0, INDENT))
-            before = before if isinstance(item, Plot) else item
+            before = before if isinstance(item, Plot | Context) else item
     yield Text()
     yield _last_line(report["findings"])
 
 
 def _shown(item: Item, before: Item | None, width: int) -> Iterator[RenderableType]:
     """Render one item; tables and findings stand apart from what is before them."""
-    if isinstance(item, Plot):
+    if isinstance(item, Plot | Context):
         return
     if isinstance(before, Grid) or (before is not None and isinstance(item, Grid | Judgement)):
         yield Text()

@@ -182,7 +182,27 @@ def full() -> dict[str, Any]:
                 "behavior_probability": 0.98,
             }
         ],
-        "metrics": [],
+        "metrics": [
+            {
+                "name": name,
+                "framework": "trl-metrics",
+                "source": "log_history.json",
+                "n": 3,
+                "first_step": 1,
+                "last_step": 3,
+                "first": 0.9,
+                "last": 0.1,
+                "mean": 0.5,
+                "low": 0.1,
+                "high": 0.9,
+                "trend": -1.0,
+                "non_finite": 0,
+                "step_offset": 1,
+                "shared_steps": 3,
+                "points": [[1, 0.9], [2, None], [3, 0.1]],
+            }
+            for name in ("reward", "entropy", "entropy/$x_{^$<b>")
+        ],
         "findings": [
             finding(severity="info", id="over-budget"),
             finding(),
