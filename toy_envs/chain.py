@@ -97,10 +97,10 @@ class Chain(RunningSum):
 
     @cached_property
     def inputs(self) -> Floats:
-        """(200, 22): phase, digit and sum, each as a one-hot vector."""
+        """(200, 22): phase, digit and sum, each as a one-hot vector; of length 1 together."""
         state = np.arange(self.states)
         parts = (np.eye(2)[state // 100], np.eye(10)[state // 10 % 10], np.eye(10)[state % 10])
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1) / np.sqrt(3)
 
     def first_state(self, prompts: Tokens) -> NDArray[np.int64]:
         """Copy the first digit; the sum so far is 0."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from toy_envs.policy import Engine, Policy
 
 if TYPE_CHECKING:
+    from toy_envs.chain import Bandit
+    from toy_envs.softmax import Features
     from toy_envs.tasks import Task
 
 
@@ -112,6 +114,44 @@ def arm(text: str) -> Arm:
     return Arm(objective=objective, staleness=int(staleness))
 
 
+def _chain(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
+    from toy_envs.chain import Chain
+
+    return _bandit(Chain(), recipe, seed, engine)
+
+
+def _tabular(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
+    from toy_envs.chain import Chain
+    from toy_envs.softmax import Features
+
+    return _bandit(Chain(), recipe, seed, engine, Features(random=0))
+
+
+def _one_step(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
+    from toy_envs.chain import ContextualBandit
+
+    return _bandit(ContextualBandit(), recipe, seed, engine)
+
+
+def _bandit(
+    bandit: "Bandit",
+    recipe: Recipe,
+    seed: int,
+    engine: Engine | None,
+    features: "Features | None" = None,
+) -> Policy:
+    from toy_envs.bandit import BanditPolicy
+
+    return BanditPolicy(
+        bandit,
+        seed,
+        prompts=recipe.prompts,
+        samples=recipe.samples,
+        features=features,
+        engine=engine,
+    )
+
+
 def _running_sum(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
     from toy_envs.tasks import RunningSum
 
@@ -138,6 +178,27 @@ RECIPES = MappingProxyType(
     {
         recipe.name: recipe
         for recipe in (
+            Recipe(
+                name="bandit",
+                summary="running sums as a chain of bandits; numpy only, solved exactly",
+                make=_chain,
+                steps=160,
+                learning_rate=0.06,
+            ),
+            Recipe(
+                name="bandit-tabular",
+                summary="the same chain, no weight shared between states: nothing collapses",
+                make=_tabular,
+                steps=160,
+                learning_rate=0.06,
+            ),
+            Recipe(
+                name="bandit-one-step",
+                summary="one token a prompt, shared weights: nothing collapses",
+                make=_one_step,
+                steps=160,
+                learning_rate=0.06,
+            ),
             Recipe(
                 name="running-sum",
                 summary="a small transformer writes running sums modulo 10 behind five digits",
