@@ -2,7 +2,8 @@
 
 from typing import Any, TypeAlias
 
-from array_api_compat import array_namespace
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 
 Array: TypeAlias = Any
 """An array of numpy, torch or any other library that follows the array API standard."""
@@ -39,3 +40,33 @@ def row_positions(lengths: Array) -> tuple[Array, Array]:
     starts = ends - lengths
     token = xp.arange(row.shape[0], device=lengths.device, dtype=xp.int64)
     return row, token - xp.take(starts, row)
+
+
+def segment_sum(values: Array, lengths: Array, row: Array) -> Array:
+    """Sum each row of a ragged layout, in memory proportional to its tokens.
+
+    The array API has no segmented sum, so numpy and torch use their own (torch keeps gradients);
+    any other library sums the rows one after the other.
+
+    Args:
+        values: (N,) per token.
+        lengths: (B,) tokens a row.
+        row: (N,) row of each token, ascending.
+
+    Returns:
+        (B,) sums in the dtype of the values, 0 for an empty row.
+    """
+    xp = namespace(values)
+    total = xp.zeros(lengths.shape, dtype=values.dtype, device=values.device)
+    if is_torch_array(values):
+        return total.index_add(0, row, values)
+    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+    starts = ends - np.asarray(lengths, dtype=np.int64)
+    if is_numpy_array(values):
+        some = ends > starts
+        if some.any():
+            total[some] = np.add.reduceat(values, starts[some])
+        return total
+    for i in range(total.shape[0]):
+        total[i] = xp.sum(values[int(starts[i]) : int(ends[i])])
+    return total

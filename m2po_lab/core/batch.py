@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from m2po_lab.core.arrays import Array, float64, namespace, row_positions
+from m2po_lab.core.arrays import Array, float64, namespace, row_positions, segment_sum
 
 LOGP_FIELDS = ("behavior_logp", "proximal_logp", "current_logp")
 TOKEN_FIELDS = (*LOGP_FIELDS, "advantage", "keep", "entropy", "version")
@@ -154,8 +154,10 @@ class TokenBatch:
         """Sum per-token values over the kept tokens of each row: the batch's shape -> (B,)."""
         xp = self.xp
         zero = xp.zeros((), dtype=values.dtype, device=values.device)
-        padded = self.to_padded(xp.where(self.keep, values, zero))
-        return xp.sum(padded, axis=1, dtype=values.dtype)
+        kept = xp.where(self.keep, values, zero)
+        if self.lengths is not None:
+            return segment_sum(kept, self.lengths, self.row_and_position[0])
+        return xp.sum(kept, axis=1, dtype=values.dtype)
 
     @cached_property
     def row_counts(self) -> Array:

@@ -7,6 +7,8 @@ from m2po_lab.core.arrays import Array, float64, namespace
 
 MIN_TAIL = 5
 """Below this many tail values no Pareto fit is given."""
+SMALLEST_QUARTILE = 1e-200
+"""Least lower quartile of the tail over its largest value that the fit tells from 0."""
 PRIOR_K, PRIOR_WEIGHT = 0.5, 10.0
 """Weakly informative prior of the Pareto shape (Vehtari et al., arXiv 1507.02646, appendix C)."""
 
@@ -89,7 +91,9 @@ def _fit_shape(excess: Array) -> Array:
     xp = namespace(excess)
     n = excess.shape[0]
     quartile = excess[int(n / 4 + 0.5) - 1]
-    scale = xp.where(quartile > 0, quartile, excess[-1])
+    # Weights can span more than a float's range; below the floor 1 / scale would overflow.
+    scale = xp.maximum(quartile, SMALLEST_QUARTILE * excess[-1])
+    scale = xp.where(quartile > 0, scale, excess[-1])
     grid = 30 + int(math.sqrt(n))
     index = xp.arange(1, grid + 1, dtype=xp.float64, device=excess.device)
     theta = 1 / excess[-1] + (1 - xp.sqrt(grid / (index - 0.5))) / (3 * scale)

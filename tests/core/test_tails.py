@@ -97,3 +97,12 @@ def test_top_share_counts_the_ceiling_of_one_percent(xp):
 def test_k_hat_of_a_tail_of_equal_weights_is_a_number():
     d = np.concatenate([np.full(100, 1.0), np.zeros(1012)])
     assert math.isfinite(k_hat(d))
+
+
+@pytest.mark.parametrize("scale", [1e-18, 1e-9, 1.0, 50.0, 400.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_k_hat_is_finite_on_tails_of_any_width(scale, seed):
+    d = np.random.default_rng(seed).normal(size=200) * scale
+    rounded = np.round(d / scale * 2) * scale
+    for values in (d, rounded, np.where(d > 0, d, 0.0)):
+        assert math.isfinite(k_hat(values)) or np.ptp(np.sort(values)[-41:]) < 1e-15
