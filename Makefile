@@ -48,7 +48,7 @@ setup: $(VENV)/.have-dev ## the development environment
 
 .PHONY: test
 test: $(VENV)/.have-dev ## every test that needs neither verl nor vLLM
-	@$(PY) -m pytest --ignore=tests/full_scale $(PYTEST_ARGS)
+	@$(PY) -m pytest --numprocesses auto --ignore=tests/full_scale $(PYTEST_ARGS)
 
 .PHONY: test-full-scale
 test-full-scale: $(VERL_VENV)/.have-verl ## tests of the verl plugin, in an environment of their own
