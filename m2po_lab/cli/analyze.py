@@ -146,7 +146,7 @@ def _deliver(
 
 def _shown(by: tuple[str, ...]) -> tuple[str, ...]:
     """Breakdowns to show, in the order of the report: those asked for, and the quadrants."""
-    from m2po_lab.report.terminal import BREAKDOWNS
+    from m2po_lab.report.outline import BREAKDOWNS
 
     return tuple(kind for kind in BREAKDOWNS if kind == "quadrant" or kind in by)
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from m2po_lab.report.document import dumps, write_bytes, write_text
+from m2po_lab.report.outline import DEFAULT_BY
 from m2po_lab.report.page import page
 from m2po_lab.report.plots import draw
-from m2po_lab.report.terminal import DEFAULT_BY, render
+from m2po_lab.report.terminal import render
 
 PAGE = "report.html"
 

@@ -1,6 +1,6 @@
 """What a report is made of, whatever the medium: words, tables, figures, findings."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -87,18 +87,3 @@ class Judgement:
 
 Item: TypeAlias = Words | Grid | Plot | Context | Judgement
 Report: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Section:
-    """One question of the report and what answers it.
-
-    Attributes:
-        id: anchor.
-        title: the question.
-        items: report, breakdowns to show -> the answer.
-    """
-
-    id: str
-    title: str
-    items: Callable[[Report, Sequence[str]], Iterator[Item]]

@@ -9,16 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from m2po_lab.report.findings import by_severity, counted
 from m2po_lab.report.grid import fit
 from m2po_lab.report.items import Context, Grid, Item, Judgement, Plot, Words
-from m2po_lab.report.outline import SECTIONS
+from m2po_lab.report.outline import DEFAULT_BY, Document, document
 
 WIDEST = 100
 NARROWEST = 60
 INDENT = 2
-BREAKDOWNS = ("lag", "step", "quadrant", "position", "probability")
-DEFAULT_BY = ("step", "lag", "quadrant")
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan", "aside": "dim"}
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,6 +37,11 @@ def render(
         color: whether to use ANSI styles.
         by: which breakdowns to show, out of BREAKDOWNS.
     """
+    return write(document(report, by), width=width, color=color)
+
+
+def write(laid_out: Document, *, width: int = WIDEST, color: bool = False) -> str:
+    """Write a document as text of at most `width` columns."""
     console = Console(
         file=io.StringIO(),
         width=max(NARROWEST, min(WIDEST, width)),
@@ -52,27 +54,29 @@ def render(
         legacy_windows=False,
     )
     with console.capture() as capture:
-        for renderable in _document(report, console.width - INDENT, by):
+        for renderable in _lines(laid_out, console.width - INDENT):
             console.print(renderable)
     return _LINE_END.sub(lambda end: "".join(_STYLE.findall(end[0])), capture.get())
 
 
-def _document(report: dict[str, Any], width: int, by: Sequence[str]) -> Iterator[RenderableType]:
-    yield Text.assemble(("M2PO Lab", "bold"), f" {report['version']}")
-    if report["partial"]:
+def _lines(laid_out: Document, width: int) -> Iterator[RenderableType]:
+    yield Text.assemble(("M2PO Lab", "bold"), f" {laid_out.version}")
+    if laid_out.partial:
         yield Text(
             "PARTIAL: reading stopped early; this covers what was read.", style="bold yellow"
         )
-    for section in SECTIONS:
+    for part in laid_out.parts:
         yield Text()
-        yield Text(section.title, style="bold underline")
+        yield Text(part.title, style="bold underline")
         before: Item | None = None
-        for item in section.items(report, by):
+        for item in part.content:
             for renderable in _shown(item, before, width):
                 yield Padding(renderable, (0, 0, 0, INDENT))
             before = before if isinstance(item, Plot | Context) else item
-    yield Text()
-    yield _last_line(report["findings"])
+    if laid_out.counts:
+        yield Text()
+        counts = ", ".join(text for _, text in laid_out.counts)
+        yield Text.assemble((f"{counts}.", "bold"), f" {laid_out.last}")
 
 
 def _shown(item: Item, before: Item | None, width: int) -> Iterator[RenderableType]:
@@ -101,12 +105,3 @@ def _judgement(item: Judgement) -> RenderableType:
         (item.severity, STYLES[item.severity]), f"  {item.id}: ", (item.title, "bold")
     )
     return Group(head, Padding(Group(*body), (0, 0, 0, INDENT)))
-
-
-def _last_line(findings: list[dict[str, Any]]) -> Text:
-    """Count the findings in one line and say how to read more about one."""
-    line = Text.assemble((", ".join(text for _, text in counted(findings)) + ".", "bold"))
-    if findings:
-        first = by_severity(findings)[0]["id"]
-        line.append(f" More on one of them: m2po-lab analyze --explain {first}")
-    return line

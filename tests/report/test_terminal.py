@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from m2po_lab.report.terminal import BREAKDOWNS, render
+from m2po_lab.report.outline import BREAKDOWNS
+from m2po_lab.report.terminal import render
 from m2po_lab.report.vocabulary import STATISTIC_LINES, SUBSETS
 from tests.report import examples
 
