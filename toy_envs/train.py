@@ -14,7 +14,7 @@ from toy_envs.staleness import Queue, StaleQueue
 
 UNSCALED = ("dr_grpo", "minirl")
 """Objectives whose papers do not divide the advantage by the standard deviation of the group."""
-PROXIMAL_IF_GIVEN = ("m2po_areal", "tis", "mis", "icepop")
+PROXIMAL_IF_GIVEN = ("m2po_areal",)
 """Objectives that can do without proximal log-probs and are meant to have them."""
 
 
