@@ -147,8 +147,8 @@ CATALOG: Mapping[str, Entry] = {
     "lag-jump": Entry(
         "warning",
         "The largest lag jumps",
-        "A step's largest lag exceeds those of the five steps before by more than 4, by more than "
-        "4 times their usual change, and is at least twice their median.",
+        "A step's largest lag exceeds those of all steps before (4 or more) by more than 4 and by "
+        "more than 4 times their usual change, and is twice the running median of five, plus 2.",
         "Look for a recovery, a stalled actor or a queue without a bound at that step, and cap "
         "the staleness.",
         "AReaL#1388, AReaL#1345",
@@ -335,7 +335,7 @@ CATALOG: Mapping[str, Entry] = {
     "no-learning-signal": Entry(
         "warning",
         "Every advantage is 0",
-        "All known advantages are 0 in more than half of the steps, over 16 rows (else info).",
+        "All known advantages are 0 in more than half of the steps, over 32 rows (else info).",
         "Groups with equal rewards teach nothing: filter them (DAPO's dynamic sampling), change "
         "the difficulty, or check the reward function.",
         "TRL frac_reward_zero_std",

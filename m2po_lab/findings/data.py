@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.core.batch import RATIOS
-from m2po_lab.findings.finding import Hit
+from m2po_lab.findings.finding import Hit, places
 from m2po_lab.findings.flags import flag_for
 from m2po_lab.findings.view import View
 from m2po_lab.integrity.columns import Grid
-from m2po_lab.integrity.faults import Fault
+from m2po_lab.integrity.faults import Examples, Fault
 from m2po_lab.integrity.shifts import SHIFTS
-from m2po_lab.logs.rows import UNKNOWN
 
 NAMES = {"behavior_logp": "behavior", "proximal_logp": "proximal", "current_logp": "current"}
 """Column -> its name in the report."""
@@ -149,7 +148,7 @@ def _faults(kind: str, what: str) -> Callable[[View], Iterator[Hit]]:
                     f"{NAMES.get(c, c)}{f' {sort}' if sort else ''}": f.tokens
                     for (c, sort), f in sorted(found.items())
                 },
-                "rows": max(fault.rows for fault in found.values()),
+                "rows": view.evidence.fault_rows[kind],
                 "positions": _positions(found),
                 "examples": _examples(found),
             },
@@ -166,11 +165,7 @@ def _positions(found: Mapping[tuple[str, str], Fault]) -> dict[str, int]:
 
 
 def _examples(found: Mapping[tuple[str, str], Fault]) -> list[dict[str, Any]]:
-    places = sorted({p for fault in found.values() for p in fault.examples.places})[:5]
-    return [
-        {**vars(p), "step": None if p.step == UNKNOWN else p.step, "value": repr(p.value)}
-        for p in places
-    ]
+    return places(sum((fault.examples for fault in found.values()), Examples()))
 
 
 non_finite = _faults("non_finite", "hold no number")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from m2po_lab.findings.finding import Hit
+from m2po_lab.findings.finding import Hit, places
 from m2po_lab.findings.slope import slope
 from m2po_lab.findings.view import Cell, View, rank_correlation, share_beyond
 from m2po_lab.integrity.pairs import LEVELS
@@ -26,22 +26,27 @@ def negative_lag(view: View) -> Iterator[Hit]:
                 "n": versions.known,
                 "rows": versions.negative_rows,
                 "lowest": low,
-                "examples": [
-                    {"source": p.source, "line": p.line} for p in versions.examples.places
-                ],
+                "examples": places(versions.examples),
             },
         )
+
+
+JUMP_STEPS = 4
+"""Steps that must come before one whose lag jumps."""
+RUNNING = 5
+"""Steps of the running median of the largest lag."""
 
 
 def lag_jump(view: View) -> Iterator[Hit]:
     """Largest lag of each step against the steps before."""
     series = [(step, s.lag.high) for step, s in view.steps if s.lag is not None]
-    for at in range(3, len(series)):
-        before = [lag for _, lag in series[max(0, at - 5) : at]]
+    for at in range(JUMP_STEPS, len(series)):
+        before = [lag for _, lag in series[:at]]
         step, lag = series[at]
-        usual = float(np.median(np.abs(np.diff(before))))
+        usual = float(np.median(np.abs(np.diff(before[-RUNNING:]))))
         jump = lag - max(before)
-        if jump > max(view.limits["lag_jump"], 4 * usual) and lag >= 2 * (np.median(before) + 1):
+        middle = float(np.median(before[-RUNNING:]))
+        if jump > max(view.limits["lag_jump"], 4 * usual) and lag >= 2 * (middle + 1):
             yield Hit(
                 f"The largest lag is {lag:.0f} at step {step}, after at most {max(before):.0f} in "
                 f"the {len(before)} steps before.",
@@ -163,7 +168,14 @@ def confident_disagreement(view: View) -> Iterator[Hit]:
         yield Hit(
             f"{wrong} of {likely} lag-0 tokens with behavior probability of at least .5 are "
             f"scored more than 2 nats lower ({ratio}), in {rows} rows.",
-            {"ratio": ratio, "lag": 0, "tokens": wrong, "n": likely, "rows": rows},
+            {
+                "ratio": ratio,
+                "lag": 0,
+                "tokens": wrong,
+                "n": likely,
+                "rows": rows,
+                "examples": places(view.pairs[ratio].surprised),
+            },
         )
 
 

@@ -6,6 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from m2po_lab.integrity.faults import Examples
+from m2po_lab.logs.rows import UNKNOWN
+
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -83,3 +86,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def places(examples: Examples) -> list[dict[str, Any]]:
+    """Where to look: source, line, row id, step, position and the value that stands there."""
+    return [
+        {
+            "source": place.source,
+            "line": place.line,
+            "row_id": place.row_id or None,
+            "step": None if place.step == UNKNOWN else place.step,
+            "position": place.position,
+            "column": place.column,
+            "value": None if math.isnan(place.value) else place.value,
+        }
+        for place in examples.places
+    ]

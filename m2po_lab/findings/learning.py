@@ -58,7 +58,7 @@ def no_learning_signal(view: View) -> Iterator[Hit]:
     whole = share == 1
     tokens = sum(known[s].tokens for s in dead)
     rows = sum(step.rows for step in known.values())
-    many = share > view.limits["no_signal_steps"] and rows >= view.limits["group_rows"]
+    many = share > view.limits["no_signal_steps"] and rows >= view.limits["signal_rows"]
     where = "everywhere" if whole else f"in {len(dead)} of {len(known)} steps"
     yield Hit(
         f"Every advantage is 0 {where} ({tokens} tokens): no quadrant, no active token, no "

@@ -40,7 +40,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "equal_share": Threshold(
         0.999, "tokens on which two columns agree to the last bit", "float32 agrees by chance 1e-6"
     ),
-    "equal_tokens": Threshold(50, "tokens from which equality is judged", _COUNT),
+    "equal_tokens": Threshold(100, "tokens from which equality is judged", _COUNT),
     "grid_share": Threshold(
         0.99, "values on a narrow float's grid", "float32 lies on float16's by chance 1e-4"
     ),
@@ -56,7 +56,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "sync_steps": Threshold(4, "steps from which growth is judged", _COUNT),
     "sync_rank": Threshold(0.5, "rank correlation with step; a jump at half time has .54", _HERE),
     "trend_rank": Threshold(0.7, "rank correlation with step that is a trend", _HERE),
-    "lag_jump": Threshold(4, "lags above the largest of the five steps before", "AReaL#1388"),
+    "lag_jump": Threshold(4, "lags above the largest of all steps before", "AReaL#1388"),
     "slope": Threshold(0.1, "|slope| of d on log-prob; a temperature off by 10 %", _HERE),
     "slope_explained": Threshold(0.5, "share of the spread of d that log-prob explains", _HERE),
     "support_deficit": Threshold(0.01, "1 - E[r] of a lost support", "top-p .99 loses 1 %"),
@@ -88,6 +88,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "entropy_nats": Threshold(0.3, "entropy that is close to 0, nats", "verl#4818"),
     "entropy_tokens": Threshold(50, "tokens a step needs", _COUNT),
     "no_signal_steps": Threshold(0.5, "share of steps without an advantage != 0", "'most steps'"),
+    "signal_rows": Threshold(32, "rows from which missing signal is judged", _COUNT),
     "moving_m2": Threshold(0.01, "M2 of steps that had nothing to learn from", "martingale floor"),
     "group_rows": Threshold(16, "rows from which group ids are judged", _COUNT),
 }
@@ -105,10 +106,10 @@ def resolve(changes: Mapping[str, float] | None = None) -> dict[str, float]:
         if name not in values:
             close = difflib.get_close_matches(name, values, n=1)
             hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(values)}"
-            raise ValueError(f"thresholds: there is no {name!r}; {hint}")
+            raise ValueError(f"no threshold is called {name!r}; {hint}")
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (number and math.isfinite(value)):
-            raise ValueError(f"thresholds: {name} = {value!r}; give a number")
+            raise ValueError(f"{name} = {value!r} is not finite; give a number")
         values[name] = float(value)
     return values
 

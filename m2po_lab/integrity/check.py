@@ -38,7 +38,7 @@ def check(
     if copies is not None:
         repeated |= copies
     logged = flat.kept(flat.keep & ~np.repeat(repeated, flat.lengths))
-    keep, tokens, found = exclude(flat, logged, repeated)
+    keep, tokens, found, fault_rows = exclude(flat, logged, repeated)
     clean = flat.kept(keep)
     rows, live = _count_rows(flat, logged, clean, repeated)
     kept, ratios = Kept(clean), clean.ratios()
@@ -46,6 +46,7 @@ def check(
         tokens=tokens,
         rows=rows,
         faults=found,
+        fault_rows=fault_rows,
         lengths=_lengths(flat, ~repeated),
         retokenised=_count(flat.rows.retokenised, ~repeated),
         repeated=repeated_tail(clean, live, key),

@@ -69,6 +69,7 @@ class BatchIntegrity(Additive):
         tokens, rows: what was counted and what was not.
         faults: (kind, column, what) -> where values were no log-probs. Kinds: non_finite (what:
             nan, +inf, -inf, null, absent), sentinel, positive, zero_filled.
+        fault_rows: kind -> rows with such a token in any column.
         lengths: (column, "longer" | "shorter") -> rows with that many more or fewer entries than
             tokens.
         retokenised: rows whose two id columns disagree.
@@ -86,6 +87,7 @@ class BatchIntegrity(Additive):
     tokens: TokenCounts = field(default_factory=TokenCounts)
     rows: RowCounts = field(default_factory=RowCounts)
     faults: Faults = field(default_factory=dict)
+    fault_rows: dict[str, int] = field(default_factory=dict)
     lengths: dict[tuple[str, str], int] = field(default_factory=dict)
     retokenised: int = 0
     repeated: int = 0

@@ -24,7 +24,9 @@ def unaligned(flat: Flat) -> Bools:
     return apart
 
 
-def exclude(flat: Flat, logged: Flat, repeated: Bools) -> tuple[Bools, TokenCounts, Faults]:
+def exclude(
+    flat: Flat, logged: Flat, repeated: Bools
+) -> tuple[Bools, TokenCounts, Faults, dict[str, int]]:
     """Go through the faults in order of precedence.
 
     Args:
@@ -33,11 +35,12 @@ def exclude(flat: Flat, logged: Flat, repeated: Bools) -> tuple[Bools, TokenCoun
         repeated: (B,) those rows.
 
     Returns:
-        The reduced keep; the counts; where each fault was met.
+        The reduced keep; the counts; where each fault was met; kind -> rows with such a token.
     """
     keep = logged.keep & ~np.repeat(unaligned(flat), flat.lengths)
     counts = {"unaligned": int(logged.keep.sum() - keep.sum())}
     found: Faults = {}
+    rows: dict[str, int] = {}
     for kind, test in TESTS.items():
         now = test(flat.kept(keep))
         counts[kind] = 0
@@ -46,6 +49,7 @@ def exclude(flat: Flat, logged: Flat, repeated: Bools) -> tuple[Bools, TokenCoun
         if now:
             bad = np.any(list(now.values()), axis=0)
             counts[kind] = int(bad.sum())
+            rows[kind] = int(np.unique(flat.row[bad]).size)
             keep = keep & ~bad
     duplicate = np.repeat(repeated, flat.lengths)
     tokens = TokenCounts(
@@ -55,7 +59,7 @@ def exclude(flat: Flat, logged: Flat, repeated: Bools) -> tuple[Bools, TokenCoun
         duplicate=int(duplicate.sum()),
         **counts,
     )
-    return keep, tokens, found
+    return keep, tokens, found, rows
 
 
 def _sentinel(flat: Flat) -> Hits:

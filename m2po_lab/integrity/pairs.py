@@ -10,6 +10,7 @@ import numpy as np
 
 from m2po_lab.core.batch import RATIOS
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
+from m2po_lab.integrity.faults import Examples, examples
 from m2po_lab.integrity.kept import Kept
 
 MAGNITUDES = 2.0 ** (np.arange(-24 * 4, 6 * 4) / 4)
@@ -45,6 +46,7 @@ class Pair(Additive):
         levels: (2, len(LEVELS), len(STEPS) + 1) counts by stratum, denominator log-prob and d.
         certain: (2, 3) by stratum: tokens of denominator probability >= .5; those scored more than
             2 nats lower; rows with one of those.
+        surprised: where the first of those at lag 0 stand, with their behavior log-prob.
         quadrants: (5, 4) by `QUADRANTS`: tokens, sum d^2, tokens with |d| > TAIL, rows with one.
         products: (3,) rows, rows with sum d > PRODUCT, rows with sum d < -PRODUCT.
     """
@@ -58,6 +60,7 @@ class Pair(Additive):
     tail_rows: Ints
     levels: Ints
     certain: Ints
+    surprised: Examples
     quadrants: Floats
     products: Ints
 
@@ -78,6 +81,7 @@ def measure(kept: Kept, ratio: str) -> Pair:
         tail_rows=np.array([_rows(kept.row, d < -TAIL), _rows(kept.row, d > TAIL)]),
         levels=_levels(b, d, stratum),
         certain=_certain(b, d, stratum, kept.row),
+        surprised=_surprised(kept, RATIOS[ratio][1], b, d),
         quadrants=_quadrants(d, kept.advantage, kept.row),
         products=_products(kept, d),
     )
@@ -117,6 +121,11 @@ def _certain(b: Floats, d: Floats, stratum: Ints, row: Ints) -> Ints:
     likely = [(b >= CERTAIN) & (stratum == s) for s in (0, 1)]
     wrong = [hit & (d < SURPRISED) for hit in likely]
     return np.array([[a.sum(), w.sum(), _rows(row, w)] for a, w in zip(likely, wrong, strict=True)])
+
+
+def _surprised(kept: Kept, column: str, b: Floats, d: Floats) -> Examples:
+    hit = (kept.stratum == 0) & (b >= CERTAIN) & (d < SURPRISED)
+    return examples(kept.flat, kept.index[hit], column, kept.flat.logp[column])
 
 
 def _quadrants(d: Floats, advantage: Floats | None, row: Ints) -> Floats:
