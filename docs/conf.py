@@ -1,9 +1,13 @@
 """How Sphinx builds the documentation; `make docs` treats every warning as an error."""
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import m2po_lab
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "M2PO Lab"
 author = "M2PO Lab"
@@ -14,6 +18,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "registry_pages",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 
