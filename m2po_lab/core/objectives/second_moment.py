@@ -147,8 +147,8 @@ SECOND_MOMENT = MappingProxyType(
         "m2po": Spec(
             summary=(
                 "M2PO: among the tokens that a trust region is about, H (A > 0 with a ratio"
-                " above 1, or A < 0 with one below 1), drop those with the largest squared log-"
-                " ratio until the mean over the rest of H is within the budget. The bound is on"
+                " above 1, or A < 0 with one below 1), drop those with the largest squared"
+                " log-ratio until the mean over the rest of H is within the budget. The bound is on"
                 " the batch, not on each token, so stale data loses a few outliers instead of"
                 " every informative token. Tokens outside H are never dropped, and dropped ones"
                 " stay in the denominator. The mask is solved over the optimizer mini-batch, all"
