@@ -1,15 +1,12 @@
-"""Rules about the shape of the log-ratios: tails, outliers, populations, support."""
+"""Rules about the shape of the log-ratios: tails, outliers, populations, products."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from m2po_lab.findings.finding import Hit
 from m2po_lab.findings.view import View, share_beyond
-from m2po_lab.integrity.additive import Floats
-from m2po_lab.integrity.pairs import MAGNITUDES, QUADRANTS, TAIL, Pair
+from m2po_lab.integrity.pairs import QUADRANTS, TAIL, Pair
 
 
 def _m2(pair: Pair) -> float:
@@ -188,49 +185,6 @@ def negative_side_drift(view: View) -> Iterator[Hit]:
                     },
                 },
             )
-
-
-def truncated_support(view: View) -> Iterator[Hit]:
-    """One-sided d with E[r] below 1."""
-    limits = view.limits
-    ratio = view.engine_ratio
-    if ratio is None:
-        return
-    pair = view.pairs[ratio]
-    chosen = view.stratum(pair)
-    n = int(pair.n[chosen].sum())
-    if n < limits["min_tokens"]:
-        return
-    sides = pair.histogram[chosen].sum(axis=0)
-    deficit = -float(pair.excess[chosen].sum()) / n
-    bound = _quantile(sides[0], 0.01 * n)
-    outside = (share_beyond(sides[1], 0.02) + share_beyond(sides[0], bound * 1.25)) / n
-    spread = math.sqrt(float(pair.squares[chosen].sum()) / n)
-    if (
-        deficit >= limits["support_deficit"]
-        and deficit >= 5 * spread / math.sqrt(n)
-        and outside <= limits["support_outside"]
-        and math.exp(-bound) >= limits["support_mass"]
-    ):
-        yield Hit(
-            f"E[r] of {ratio} is {1 - deficit:.3f}, and {1 - outside:.1%} of d lie in "
-            f"[{-bound:.2f}, 0]: as if the sampler kept p = {math.exp(-bound):.2f} of the mass and "
-            "renormalised it.",
-            {
-                "ratio": ratio,
-                "ratio_mean": 1 - deficit,
-                "n": n,
-                "outside_share": outside,
-                "log_p": -bound,
-            },
-        )
-
-
-def _quantile(counts: Floats, beyond: float) -> float:
-    """The |d| beyond which that many of the counts lie, upper edge of its bin."""
-    above = np.cumsum(counts[::-1])[::-1]
-    at = int((above > beyond).sum()) - 1
-    return float(MAGNITUDES[min(max(at, 0), len(MAGNITUDES) - 1)])
 
 
 def sequence_product(view: View) -> Iterator[Hit]:

@@ -1,0 +1,105 @@
+"""Rules about version bookkeeping: can the lags be right, and what goes with them?"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from m2po_lab.findings.finding import Hit, places
+from m2po_lab.findings.view import View
+
+
+def negative_lag(view: View) -> Iterator[Hit]:
+    """Versions from the future."""
+    versions = view.evidence.versions
+    if versions is not None and versions.negative:
+        low = min(int(s.lag.low) for s in view.evidence.steps.values() if s.lag is not None)
+        yield Hit(
+            f"{versions.negative} of {versions.known} tokens in {versions.negative_rows} rows "
+            f"have a negative lag, down to {low}.",
+            {
+                "ratio": None,
+                "tokens": versions.negative,
+                "n": versions.known,
+                "rows": versions.negative_rows,
+                "lowest": low,
+                "examples": places(versions.examples),
+            },
+        )
+
+
+JUMP_STEPS = 4
+"""Steps that must come before one whose lag jumps."""
+
+
+RUNNING = 5
+"""Steps of the running median of the largest lag."""
+
+
+def lag_jump(view: View) -> Iterator[Hit]:
+    """Largest lag of each step against the steps before."""
+    series = [(step, s.lag.high) for step, s in view.steps if s.lag is not None]
+    for at in range(JUMP_STEPS, len(series)):
+        before = [lag for _, lag in series[:at]]
+        step, lag = series[at]
+        usual = float(np.median(np.abs(np.diff(before[-RUNNING:]))))
+        jump = lag - max(before)
+        middle = float(np.median(before[-RUNNING:]))
+        if jump > max(view.limits["lag_jump"], 4 * usual) and lag >= 2 * (middle + 1):
+            yield Hit(
+                f"The largest lag is {lag:.0f} at step {step}, after at most {max(before):.0f} in "
+                f"the {len(before)} steps before.",
+                {"ratio": None, "step": step, "lag": int(lag), "before": [int(b) for b in before]},
+            )
+            return
+
+
+def mixed_versions(view: View) -> Iterator[Hit]:
+    """Rows with several versions."""
+    versions = view.evidence.versions
+    if versions is not None and versions.mixed:
+        yield Hit(
+            f"{versions.mixed} of {versions.rows} rows hold tokens of several policy versions.",
+            {"ratio": None, "rows": versions.mixed, "rows_with_versions": versions.rows},
+        )
+
+
+def staleness_not_separable(view: View) -> Iterator[Hit]:
+    """Ratios without lags."""
+    if view.pairs and not view.knows_lag:
+        yield Hit(
+            "No token has a known lag: drift from staleness and from the engines look alike.",
+            {"ratio": next(iter(view.pairs)), "tokens": view.evidence.tokens.kept},
+        )
+
+
+def length_bias(view: View) -> Iterator[Hit]:
+    """Log length against lag, within steps; over all rows where steps have a single lag each."""
+    steps = view.evidence.steps
+    within = np.zeros(3)
+    n = groups = 0
+    for step in steps.values():
+        m, length, lag, length2, lag2, cross = step.length_lag.tolist()
+        if m < 2:
+            continue
+        within += (length2 - length**2 / m, lag2 - lag**2 / m, cross - length * lag / m)
+        n, groups = n + int(m), groups + 1
+    if within[1] <= 1e-9:
+        total = np.sum([s.length_lag for s in steps.values()], axis=0) if steps else np.zeros(6)
+        m, length, lag, length2, lag2, cross = total.tolist()
+        if m >= 2:
+            within = np.array(
+                [length2 - length**2 / m, lag2 - lag**2 / m, cross - length * lag / m]
+            )
+            n, groups = int(m), 1
+    if n - groups < 8 or within[0] <= 1e-9 or within[1] <= 1e-9:
+        return
+    r = float(np.clip(within[2] / math.sqrt(within[0] * within[1]), -0.999999, 0.999999))
+    z = math.atanh(r) * math.sqrt(n - groups - 2)
+    if abs(r) >= view.limits["length_correlation"] and abs(z) >= view.limits["length_z"]:
+        kind = "long" if r > 0 else "short"
+        yield Hit(
+            f"Length and lag correlate at {r:+.2f} over {n} rows: dropping stale rows would drop "
+            f"{kind} ones.",
+            {"ratio": None, "correlation": r, "z": z, "rows": n},
+        )
