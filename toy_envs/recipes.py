@@ -158,8 +158,25 @@ def _running_sum(recipe: Recipe, seed: int, cache: Path | None, engine: Engine |
     return _small_lm(RunningSum(), recipe, seed, cache, engine)
 
 
+def _forks(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
+    from toy_envs.tasks import Forks
+
+    return _small_lm(Forks(), recipe, seed, cache, engine)
+
+
+def _fractions(recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None) -> Policy:
+    from toy_envs.fraction_sums import FractionSums
+
+    return _small_lm(FractionSums(), recipe, seed, cache, engine, warm_steps=2000)
+
+
 def _small_lm(
-    task: "Task", recipe: Recipe, seed: int, cache: Path | None, engine: Engine | None
+    task: "Task",
+    recipe: Recipe,
+    seed: int,
+    cache: Path | None,
+    engine: Engine | None,
+    warm_steps: int = 600,
 ) -> Policy:
     import torch
 
@@ -170,7 +187,7 @@ def _small_lm(
     torch.set_num_threads(1)
     context = task.prompt_length + task.answer_length
     config = SmallLMConfig(vocabulary=len(task.vocabulary), context=context)
-    model = warm_model(task, config, WarmStart(), seed, cache)
+    model = warm_model(task, config, WarmStart(steps=warm_steps), seed, cache)
     return LMPolicy(task, model, prompts=recipe.prompts, samples=recipe.samples, engine=engine)
 
 
@@ -203,6 +220,16 @@ RECIPES = MappingProxyType(
                 name="running-sum",
                 summary="a small transformer writes running sums modulo 10 behind five digits",
                 make=_running_sum,
+            ),
+            Recipe(
+                name="forks",
+                summary="running sums between free choices and copies: entropies from 0 to log 16",
+                make=_forks,
+            ),
+            Recipe(
+                name="fractions",
+                summary="sums of two fractions in \\boxed{}, checked by math-verify",
+                make=_fractions,
             ),
         )
     }

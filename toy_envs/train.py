@@ -1,5 +1,6 @@
 """The training loop: sample, wait in the queue, train on what is stale, write it down."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,10 @@ def settings_of(run: Run) -> tuple[Recipe, Objective]:
     if run.recipe not in RECIPES:
         raise ValueError(f"unknown recipe {run.recipe!r}; one of {', '.join(RECIPES)}")
     recipe = RECIPES[run.recipe]
+    if run.steps is not None and run.steps < 1:
+        raise ValueError(f"steps is {run.steps}; train on at least 1 rollout")
+    if run.learning_rate is not None and not 0 < run.learning_rate < math.inf:
+        raise ValueError(f"learning_rate is {run.learning_rate}; it must be above 0 and finite")
     StaleQueue(run.staleness, recipe.updates_per_step)
     return recipe, objective(run.objective, **run.params)
 
