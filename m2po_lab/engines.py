@@ -2,10 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from typing import Any
 
 from m2po_lab.analysis import Analysis, Options, scan
 from m2po_lab.core.batch import TokenBatch
@@ -84,6 +85,9 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
         raise log.nothing_read()
     if merged.integrity.keys.repeated and not stopped:
         return local(log, options, watch)
+    if not merged.rows["read"] and not merged.metrics and not stopped:
+        raise log.nothing_read()
+    merged.inputs = joined(merged.inputs)
     return merged
 
 
@@ -114,7 +118,7 @@ def _watched(log: Log, watch: Watch) -> Iterator[TokenBatch]:
 
 def _with_inputs(analysis: Analysis, log: Log) -> Analysis:
     """Add what the log says about its reading to the analysis of its tokens."""
-    analysis.inputs = [entry.to_dict() for entry in log.inputs]
+    analysis.inputs = [{**entry.to_dict(), "remarks": entry.remarks} for entry in log.inputs]
     analysis.metrics = list(log.metrics)
     analysis.metrics = list(log.metrics)
     analysis.partial = log.partial
@@ -126,7 +130,27 @@ def _parts(log: Log, most: int) -> list[Log]:
     """Split the units of a log into at most `most` neighbouring groups of about the same number."""
     units = log.units
     size = max(1, -(-len(units) // most))
-    return [Log(units[i : i + size], log.options, log.path) for i in range(0, len(units), size)]
+    return [
+        Log(units[i : i + size], log.options, log.path, is_part=True)
+        for i in range(0, len(units), size)
+    ]
+
+
+def joined(inputs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the entries of one path and format that parts of a log contributed."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in inputs:
+        known = found.setdefault((entry["path"], entry["format"]), {})
+        for name in ("files", "rows", "tokens"):
+            known[name] = known.get(name, 0) + entry[name]
+        known["columns"] = {**known.get("columns", {}), **entry["columns"]}
+        old = known.get("remarks", [])
+        known["remarks"] = [*old, *(text for text in entry["remarks"] if text not in old)]
+    names = ("files", "rows", "tokens", "columns", "remarks")
+    return [
+        {"path": path, "format": format, **{name: entry[name] for name in names}}
+        for (path, format), entry in found.items()
+    ]
 
 
 def _ignore_interrupts() -> None:

@@ -11,13 +11,13 @@ from cyclopts import App, CycloptsError
 
 from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError, explained
-
-DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+from m2po_lab.cli.status import DONE, INTERRUPTED, UNUSABLE
 
 COMMANDS = {
     "analyze": "Read a rollout log and say how far off-policy it is, where, and what to look at.",
+    "compare": "Put runs side by side: differences with intervals, by lag, findings.",
     "convert": "Rewrite any readable log as native Parquet.",
-    "demo": "Analyze the small real log that ships with the package.",
+    "demo": "Train a bandit on stale rollouts; analyze its log and a real one that ships with it.",
     "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",
 }
 """Command -> its line in `--help`; the function or App of that name is in the module so called."""

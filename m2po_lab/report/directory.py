@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from m2po_lab.report.compared import document
 from m2po_lab.report.document import dumps, write_bytes, write_text
+from m2po_lab.report.figures import COMPARISONS, FIGURES
 from m2po_lab.report.outline import DEFAULT_BY
-from m2po_lab.report.page import page
-from m2po_lab.report.plots import draw
-from m2po_lab.report.terminal import render
+from m2po_lab.report.page import html, page
+from m2po_lab.report.plots import Drawn, draw
+from m2po_lab.report.terminal import render, write
 
-PAGE = "report.html"
+PAGE, COMPARE_PAGE = "report.html", "compare.html"
 
 
 def write_report(report: dict[str, Any], out: Path, by: Sequence[str] = DEFAULT_BY) -> Path:
@@ -30,14 +32,29 @@ def write_report(report: dict[str, Any], out: Path, by: Sequence[str] = DEFAULT_
     Raises:
         OSError: the directory cannot be made or written.
     """
-    folder = out / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = draw(report)
-    for item in drawn:
-        write_bytes(folder / f"{item.figure.name}.png", item.png)
-        write_text(folder / f"{item.figure.name}.csv", item.csv)
-        write_text(folder / f"{item.figure.name}.json", item.json)
+    drawn = _figures(draw(report, FIGURES), out)
     write_text(out / "report.json", dumps(report))
     write_text(out / "report.txt", render(report, by=by))
     write_text(out / PAGE, page(report, drawn))
     return out / PAGE
+
+
+def write_comparison(comparison: dict[str, Any], out: Path) -> Path:
+    """Write compare.html, compare.json, compare.txt and the figures; return the page."""
+    laid_out = document(comparison)
+    drawn = _figures(draw(comparison, COMPARISONS), out)
+    write_text(out / "compare.json", dumps(comparison))
+    write_text(out / "compare.txt", write(laid_out))
+    write_text(out / COMPARE_PAGE, html(laid_out, drawn))
+    return out / COMPARE_PAGE
+
+
+def _figures(drawn: list[Drawn], out: Path) -> list[Drawn]:
+    """Write each figure as PNG, its numbers as CSV and JSON."""
+    folder = out / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for item in drawn:
+        write_bytes(folder / f"{item.figure.name}.png", item.png)
+        write_text(folder / f"{item.figure.name}.csv", item.csv)
+        write_text(folder / f"{item.figure.name}.json", item.json)
+    return drawn

@@ -31,6 +31,11 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def write_json(path: str, report: dict[str, Any]) -> None:
+    """Write a report as a JSON file, whole or not at all."""
+    write_text(Path(path), dumps(report))
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file or nothing; the permissions are those of a file opened for writing.
 

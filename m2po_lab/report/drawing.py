@@ -137,6 +137,31 @@ def escaped(name: str) -> str:
     return name.replace("$", r"\$")
 
 
+def runs_by_lag(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """M2 by lag, a line a run."""
+    _runs(rows, axes, "lag", "lag (trainer updates)")
+
+
+def runs_by_step(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """M2 by step, a line a run."""
+    _runs(rows, axes, "step", "step")
+
+
+def _runs(rows: Rows, axes: Sequence[Any], x: str, label: str) -> None:
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    names = list(dict.fromkeys(frame["run"]))
+    for name, color in zip(names, itertools.cycle((BLUE, ORANGE, GREEN, RED, VIOLET, MUTED))):
+        part = frame[frame["run"] == name]
+        ax.plot(part[x], part["m2"], color=color, marker="o", markersize=4, label=escaped(name))
+        known = part.dropna(subset=["m2_low", "m2_high"])
+        ax.vlines(known[x], known["m2_low"], known["m2_high"], color=color, alpha=0.4, linewidth=2)
+    ax.set(xlabel=label, ylabel="M2 (nats²)")
+    _log(ax, frame["m2"])
+    _integers(ax)
+    ax.legend(fontsize=8)
+
+
 def by_quadrant(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """Two bars a quadrant: share of tokens, share of the sum of d²."""
     (ax,) = axes

@@ -153,3 +153,23 @@ def unmarked(report: Report) -> Marks:
 def several(rows: Callable[[Report], Rows]) -> Callable[[Report], Rows]:
     """The same rows, or none if there is only one: a curve needs two points."""
     return lambda report: found if len(found := rows(report)) > 1 else []
+
+
+def runs_by(kind: str) -> Callable[[Report], Rows]:
+    """M2 with its interval by lag or step, of each run of a comparison."""
+
+    def rows(comparison: Report) -> Rows:
+        ratio = comparison["ratio"]
+        if ratio is None:
+            return []
+        return [
+            {
+                "run": run["name"],
+                kind: line[kind],
+                **{name: line[name] for name in ("m2", "m2_low", "m2_high")},
+            }
+            for run in comparison["runs"]
+            for line in run["report"]["ratios"][ratio][f"by_{kind}"] or []
+        ]
+
+    return rows

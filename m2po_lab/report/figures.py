@@ -129,3 +129,22 @@ FIGURES: tuple[Figure, ...] = (
         height=5.0,
     ),
 )
+
+
+COMPARISONS: tuple[Figure, ...] = (
+    Figure(
+        "compare_by_lag",
+        "M2 by lag",
+        "Bars are 95 % intervals of each run by itself (bootstrap over rows).",
+        data.runs_by("lag"),
+        drawing.runs_by_lag,
+    ),
+    Figure(
+        "compare_by_step",
+        "M2 by step",
+        "All counted tokens of each step.",
+        data.several(data.runs_by("step")),
+        drawing.runs_by_step,
+    ),
+)
+"""Figures of a comparison."""

@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from m2po_lab.report.figure_data import Marks, Rows
-from m2po_lab.report.figures import FIGURES, Figure
+from m2po_lab.report.figures import Figure
 
 INCHES_WIDE, PNG_DPI = 6.6, 160
 
@@ -49,11 +49,11 @@ class Drawn:
         return json.dumps(data, allow_nan=False, indent=1) + "\n"
 
 
-def draw(report: dict[str, Any]) -> list[Drawn]:
-    """Draw every figure that the report has the numbers for."""
+def draw(report: dict[str, Any], figures: Sequence[Figure]) -> list[Drawn]:
+    """Draw every one of the figures that the report has the numbers for."""
     drawn = []
     with _style():
-        for figure in FIGURES:
+        for figure in figures:
             rows = figure.rows(report)
             if rows:
                 drawn.append(_one(figure, rows, figure.marks(report)))

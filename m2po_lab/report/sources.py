@@ -31,6 +31,8 @@ def what_was_read(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         taken = [k if k == v else f"{k} = {plain(v)}" for k, v in columns.items()]
         if taken:
             yield Words("columns: " + ", ".join(taken), tone="aside")
+        for remark in source.get("remarks", ()):
+            yield Words(plain(remark), tone="aside")
     yield from _facts(report)
 
 

@@ -185,6 +185,8 @@ def test_demo_needs_no_argument_and_says_where_the_report_lies(run, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "m2po-lab-demo/report.html" in done.stdout.splitlines()[-1]
     assert (tmp_path / "m2po-lab-demo" / "report.html").exists()
+    assert "m2po-lab-demo/bandit/report.html" in done.stdout
+    assert (tmp_path / "m2po-lab-demo" / "bandit" / "report.html").exists()
 
 
 def test_explain_needs_no_log(call):
@@ -192,3 +194,18 @@ def test_explain_needs_no_log(call):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("low-tail (warning): ")
     assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_compare_puts_runs_side_by_side(call, tmp_path):
+    done = call("compare", TRL, VERL, "--out", "cmp", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["ratio"] == "current/behavior"
+    assert {p.name for p in (tmp_path / "cmp").iterdir()} >= {"compare.html", "compare.json"}
+    shown = call("compare", TRL, VERL)
+    assert "B against A: current/behavior, all tokens" in shown.stdout
+
+
+def test_compare_needs_two_runs(call):
+    done = call("compare", TRL)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1

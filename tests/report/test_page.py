@@ -40,7 +40,7 @@ def attacked(value):
 
 @pytest.fixture(scope="module")
 def drawn():
-    return draw(examples.full())
+    return draw(examples.full(), FIGURES)
 
 
 def test_markup_in_a_log_stays_text(drawn):
@@ -82,7 +82,7 @@ def test_every_figure_is_drawn_has_its_numbers_beside_it_and_unique_ids(drawn):
 
 
 def test_figures_are_the_same_bytes_for_the_same_report(drawn):
-    again = draw(examples.full())
+    again = draw(examples.full(), FIGURES)
     assert [(d.svg, d.png) for d in again] == [(d.svg, d.png) for d in drawn]
 
 
