@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from m2po_lab.analysis import Analysis as Scan
 from m2po_lab.analysis import Options
@@ -13,6 +13,9 @@ from m2po_lab.engines import ENGINES, Stop, Watch, unseen
 from m2po_lab.findings import Finding, evaluate
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.logs import open_log
+
+if TYPE_CHECKING:
+    from m2po_lab.report.notebook import Plots
 
 Path = str | os.PathLike[str]
 
@@ -58,6 +61,19 @@ class Analysis:
         findings = [finding.to_dict() for finding in self.findings]
         head = {"schema": report.pop("schema"), "version": _version()}
         return {**head, **report, "findings": findings, "curves": curves(self.scan)}
+
+    @property
+    def plot(self) -> "Plots":
+        """The figures of the report, each on axes of your own: `analysis.plot.by_lag(ax)`."""
+        from m2po_lab.report.notebook import Plots
+
+        return Plots(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        """The primary ratio and the findings as tables, for a notebook."""
+        from m2po_lab.report.notebook import as_html
+
+        return as_html(self.to_dict())
 
     def __str__(self) -> str:
         """The report as the command prints it."""
