@@ -291,7 +291,7 @@ CATALOG: Mapping[str, Entry] = {
     "clip-below-noise-floor": Entry(
         "warning",
         "The clip range lies inside the noise at lag 0",
-        "At least 2 % of lag-0 tokens are outside [1 - eps, 1 + eps] before any update.",
+        "At least 4 % of lag-0 tokens are outside [1 - eps, 1 + eps] before any update.",
         "The clip removes numerical noise, not drift: widen it or fix the engine mismatch.",
         "RLinf#1534, verl-omni#280",
     ),

@@ -76,7 +76,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "apart_high": Threshold(0.2, "beyond which they are no minority", _HERE),
     "apart_side": Threshold(0.2, "share of those on the smaller side", "routing errs both ways"),
     "clip_floor_share": Threshold(
-        0.02, "lag-0 tokens outside the clip range", "RLinf#1534: .046; bf16: .008"
+        0.04, "lag-0 tokens outside the clip range", "RLinf#1534: .046; bf16: .008"
     ),
     "product_share": Threshold(0.1, "rows whose product ratio is beyond e^8 or e^-8", _HERE),
     "product_rows": Threshold(3, "how many they are at least", _COUNT),
