@@ -53,7 +53,7 @@ test: $(VENV)/.have-dev ## every test that needs neither verl nor vLLM
 .PHONY: test-full-scale
 test-full-scale: $(VERL_VENV)/.have-verl ## tests of the verl plugin, in an environment of their own
 	@if find tests/full_scale -name 'test_*.py' 2>/dev/null | grep -q .; then \
-		$(VERL_PY) -m pytest tests/full_scale $(PYTEST_ARGS); \
+		$(VERL_PY) -m pytest -p no:asyncio tests/full_scale $(PYTEST_ARGS); \
 	else \
 		$(VERL_PY) -c 'from importlib.metadata import version as v; print("verl", v("verl"), "is installed; tests/full_scale holds no test file, so nothing was tested")'; \
 	fi
