@@ -1,23 +1,27 @@
 """`m2po_lab.analyze`: a path in, an Analysis with findings out; the command is this, spoken."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from m2po_lab.analysis import Analysis as Scan
 from m2po_lab.analysis import Options
-from m2po_lab.engines import ENGINES, Stop, Watch, unseen
+from m2po_lab.engines import ENGINES, Growing, Stop, Watch, unseen
 from m2po_lab.findings import Finding, evaluate
+from m2po_lab.findings.thresholds import resolve
 from m2po_lab.integrity import BatchIntegrity
-from m2po_lab.logs import open_log
+from m2po_lab.logs import UnreadableLogError, open_log
+from m2po_lab.logs.open import Log
 
 if TYPE_CHECKING:
     from m2po_lab.report.notebook import Plots
 
-Path = str | os.PathLike[str]
+Where = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,7 @@ class Analysis:
 
 
 def analyze(
-    path: Path | Sequence[Path],
+    path: Where | Sequence[Where],
     *,
     format: str = "auto",
     columns: Mapping[str, str] | None = None,
@@ -117,13 +121,113 @@ def analyze(
         UnreadableLogError: nothing usable at the path; the message says where and what to do.
         ValueError: an option out of range.
     """
-    if engine not in ENGINES:
-        raise ValueError(f"engine={engine!r}: choose from {', '.join(ENGINES)}")
-    low, high = clip if isinstance(clip, tuple) else (clip, clip)
-    options = Options(budget=budget, clip_low=low, clip_high=high, by=tuple(by))
-    log = open_log(path, format=format, columns=columns, skip_bad_rows=skip_bad_rows)
-    scan = ENGINES[engine](log, options, Watch(stop or Stop(), progress))
-    return Analysis(scan, dict(thresholds or {}), tuple(ignore))
+    request = _Request(
+        format=format,
+        columns=columns,
+        skip_bad_rows=skip_bad_rows,
+        budget=budget,
+        clip=clip,
+        by=by,
+        engine=engine,
+        thresholds=thresholds,
+        ignore=ignore,
+    )
+    scan = ENGINES[engine](
+        request.open(path), request.scan_options, Watch(stop or Stop(), progress)
+    )
+    return request.finish(scan)
+
+
+def follow(
+    path: Where | Sequence[Where],
+    *,
+    seconds: float = 2.0,
+    stop: Stop | None = None,
+    progress: Callable[[int, int], None] = unseen,
+    **options: Any,
+) -> Iterator[Analysis]:
+    """Analyze a log that is still being written, again whenever a complete file is new.
+
+    Args:
+        path: as for `analyze`; a directory may be empty still.
+        seconds: how long to wait between two looks.
+        stop: a switch that ends it.
+        progress: told the rows and tokens of every batch.
+        options: those of `analyze`, but for the engine.
+
+    Yields:
+        The analysis of all that is complete; files that were scanned before are not read again.
+
+    Raises:
+        UnreadableLogError: nothing usable at the path, which is no directory.
+        ValueError: an option out of range.
+    """
+    request = _Request(**{**options, "engine": "local"})
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    watch = Watch(stop or Stop(), progress)
+    growing = Growing(lambda: request.open(paths), request.scan_options)
+    while not watch.stop.requested:
+        try:
+            scan = growing.refresh(watch)
+        except UnreadableLogError:
+            if not all(Path(one).is_dir() for one in paths):
+                raise
+            scan = None
+        if scan is not None:
+            yield request.finish(scan)
+        if not _waited(seconds, watch.stop):
+            return
+
+
+def _waited(seconds: float, stop: Stop) -> bool:
+    """Wait; False if a caller's interrupt ended it."""
+    stop.reading = True
+    try:
+        time.sleep(0 if stop.requested else seconds)
+    except KeyboardInterrupt:
+        if not stop.requested:
+            raise
+        return False
+    finally:
+        stop.reading = False
+    return not stop.requested
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """The options of `analyze`, checked."""
+
+    format: str = "auto"
+    columns: Mapping[str, str] | None = None
+    skip_bad_rows: bool = False
+    budget: float = 0.04
+    clip: float | tuple[float, float] = 0.2
+    by: Iterable[str] = ("step", "lag", "position")
+    engine: str = "local"
+    thresholds: Mapping[str, float] | None = None
+    ignore: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used before anything is read."""
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine={self.engine!r}: choose from {', '.join(ENGINES)}")
+        resolve(self.thresholds)
+
+    @cached_property
+    def scan_options(self) -> Options:
+        """What to compute."""
+        low, high = self.clip if isinstance(self.clip, tuple) else (self.clip, self.clip)
+        return Options(budget=self.budget, clip_low=low, clip_high=high, by=tuple(self.by))
+
+    def open(self, path: Where | Sequence[Where]) -> Log:
+        """Open the log as it is now."""
+        return open_log(
+            path, format=self.format, columns=self.columns, skip_bad_rows=self.skip_bad_rows
+        )
+
+    def finish(self, scan: Scan) -> Analysis:
+        """Add what findings need."""
+        return Analysis(scan, dict(self.thresholds or {}), tuple(self.ignore))
 
 
 @dataclass(frozen=True)

@@ -130,4 +130,6 @@ def joined(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for name in ("files", "rows", "tokens"):
             found[key][name] += entry[name]
         found[key]["columns"] |= entry["columns"]
+        remarks = found[key].setdefault("remarks", [])
+        remarks += [text for text in entry.get("remarks", []) if text not in remarks]
     return list(found.values())

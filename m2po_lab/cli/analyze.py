@@ -1,7 +1,9 @@
 """`m2po-lab analyze`: read a log, report, and say with the exit status whether all is well."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
@@ -11,14 +13,24 @@ from m2po_lab.cli.status import DONE, FAILED, INTERRUPTED
 if TYPE_CHECKING:
     from m2po_lab.api import Analysis
 
+CLEAR = "\x1b[2J\x1b[H"
+"""Clears a terminal, so that the next report takes the place of the last."""
 
-def analyze(*paths: str, explain: str | None = None, flags: Flags | None = None) -> int:
+
+def analyze(
+    *paths: str,
+    follow: Annotated[bool, Parameter(negative=())] = False,
+    explain: str | None = None,
+    flags: Flags | None = None,
+) -> int:
     """Read a rollout log and say how far off-policy it is, where, and what to look at.
 
     Parameters
     ----------
     paths
         Files, directories, globs or addresses (s3://, gs://, hf://); several may be mixed.
+    follow
+        Stay, and report again whenever a complete file is new, until Ctrl-C.
     explain
         Print what a finding means, when it fires and what to do, then stop.
     """
@@ -27,6 +39,8 @@ def analyze(*paths: str, explain: str | None = None, flags: Flags | None = None)
     if not paths:
         raise UsageError("PATH", "no log was named", "m2po-lab analyze FILE_OR_DIRECTORY ...")
     flags = flags or Flags()
+    if follow:
+        return _follow(paths, flags)
     analysis, interrupted = run(paths, flags.options(), flags.quiet)
     report = analysis.to_dict()
     _deliver(report, flags)
@@ -48,6 +62,27 @@ def run(paths: tuple[str, ...], options: dict[str, Any], quiet: bool) -> tuple["
         finally:
             progress.close()
         return analysis, stop.requested
+
+
+def _follow(paths: tuple[str, ...], flags: Flags) -> int:
+    """Report again and again; the last report stays where it is."""
+    from m2po_lab.api import follow
+    from m2po_lab.cli.interrupt import stoppable
+
+    if flags.json == "-":
+        raise UsageError("--json -", "--follow would write several reports", "--json FILE")
+    options = flags.options()
+    if options.pop("engine") != "local":
+        raise UsageError("--engine", "--follow scans in this process", "leave --engine out")
+    with stoppable() as stop:
+        for analysis in follow(list(paths), stop=stop, **options):
+            report = analysis.to_dict()
+            if sys.stdout.isatty():
+                output.say(CLEAR)
+            _deliver(report, flags)
+            if flags.fails(report["findings"]):
+                return FAILED
+    return INTERRUPTED
 
 
 def _deliver(report: dict[str, Any], flags: Flags) -> None:

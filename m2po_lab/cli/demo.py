@@ -21,12 +21,9 @@ def demo(*, out: Path = Path("m2po-lab-demo")) -> int:
     """
     from m2po_lab.cli.analyze import analyze
     from m2po_lab.cli.flags import Flags
-    from m2po_lab.cli.flags import Flags
 
     _bandit(out / "bandit")
-    status = analyze(
-        str(out / "bandit" / "log"), flags=Flags(flags=Flags(out=out / "bandit", quiet=True))
-    )
+    status = analyze(str(out / "bandit" / "log"), flags=Flags(out=out / "bandit", quiet=True))
     output.say(
         f"  Its report lies in {out / 'bandit'}: open {out / 'bandit' / PAGE}\n\n"
         "A real TRL GRPO run (Qwen2.5-0.5B, vLLM rollouts, bf16 trainer, lags 0 to 3).\n"

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -149,3 +150,42 @@ def test_a_stopped_reading_keeps_what_was_read(tmp_path):
     assert report["partial"] is True
     assert 0 < report["rows"]["kept"] < 9000
     assert analyze(tmp_path / "a.jsonl").to_dict()["partial"] is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_following_reports_new_files_and_ctrl_c_leaves_the_last_report(tmp_path):
+    log = tmp_path / "log"
+    log.mkdir()
+    (log / "0.jsonl").write_text(GOOD * 10, encoding="utf-8")
+    with subprocess.Popen(
+        [*START, "analyze", "log", "--follow", "--json", "r.json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        _wait_for(tmp_path / "r.json", 10)
+        (log / "1.jsonl").write_text(GOOD.replace("-0.5", "-0.6") * 5, encoding="utf-8")
+        _wait_for(tmp_path / "r.json", 15)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert out.count("What was read") == 2
+
+
+def _wait_for(path, rows, seconds=90):
+    """Wait until a report counts so many rows."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if path.exists() and json.loads(path.read_text())["rows"]["read"] == rows:
+            return
+        time.sleep(0.2)
+    pytest.fail(f"{path.name} never counted {rows} rows")
+
+
+def test_following_does_not_mix_reports_on_standard_output(call, files):
+    done = call("analyze", "good.jsonl", "--follow", "--json", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
