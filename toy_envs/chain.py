@@ -97,14 +97,14 @@ class Chain(RunningSum):
 
     @cached_property
     def inputs(self) -> Floats:
-        """(200, 22): phase, digit and sum, each as a one-hot vector of length 1 / sqrt(2).
+        """(200, 22): phase, digit and sum, each one-hot; a row has length 1.
 
-        The length sets how much random features share beside the table: the more, the deeper the
-        collapse without a trust region, and the more M2PO dips too.
+        The length sets how much random features share beside the table: longer, and the collapse
+        without a trust region goes deeper, and M2PO dips too.
         """
         state = np.arange(self.states)
         parts = (np.eye(2)[state // 100], np.eye(10)[state // 10 % 10], np.eye(10)[state % 10])
-        return np.concatenate(parts, axis=1) / np.sqrt(2)
+        return np.concatenate(parts, axis=1) / np.sqrt(3)
 
     def first_state(self, prompts: Tokens) -> NDArray[np.int64]:
         """Copy the first digit; the sum so far is 0."""
@@ -168,8 +168,8 @@ class ContextualBandit:
 
     @cached_property
     def inputs(self) -> Floats:
-        """(contexts, 8) a random vector for each; always the same ones."""
-        return np.random.default_rng(1).standard_normal((self.contexts, 8))
+        """(contexts, 8) a random vector for each, about of length 1; always the same ones."""
+        return np.random.default_rng(1).standard_normal((self.contexts, 8)) / np.sqrt(8)
 
     def prompts(self, rng: np.random.Generator, n: int) -> Tokens:
         """Draw n contexts, (n, 1)."""

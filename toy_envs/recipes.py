@@ -204,14 +204,14 @@ RECIPES = MappingProxyType(
             ),
             Recipe(
                 name="bandit-tabular",
-                summary="the same chain, no weight shared between states: nothing collapses",
+                summary="the same chain without shared weights, which does not collapse",
                 make=_tabular,
                 steps=160,
                 learning_rate=0.06,
             ),
             Recipe(
                 name="bandit-one-step",
-                summary="one token a prompt, shared weights: nothing collapses",
+                summary="one token a prompt, with shared weights, which does not collapse",
                 make=_one_step,
                 steps=160,
                 learning_rate=0.06,
