@@ -87,12 +87,15 @@ def _follow(paths: tuple[str, ...], flags: Flags) -> int:
 
 def _deliver(report: dict[str, Any], flags: Flags) -> None:
     """Write the report where it was asked for: files first, then standard output."""
-    from m2po_lab.report.directory import write_report
     from m2po_lab.report.document import dumps, write_json
     from m2po_lab.report.terminal import render
 
     by = flags.shown()
-    page = write_report(report, flags.out, by=by) if flags.out is not None else None
+    page = None
+    if flags.out is not None:
+        from m2po_lab.report.directory import write_report
+
+        page = write_report(report, flags.out, by=by)
     if flags.json == "-":
         output.say(dumps(report))
         return

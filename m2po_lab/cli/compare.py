@@ -35,11 +35,14 @@ def compare(*runs: str, flags: Flags | None = None) -> int:
 def _deliver(comparison: dict[str, object], flags: Flags) -> None:
     """Write the comparison where it was asked for: files first, then standard output."""
     from m2po_lab.report.compared import document
-    from m2po_lab.report.directory import write_comparison
     from m2po_lab.report.document import dumps, write_json
     from m2po_lab.report.terminal import write
 
-    page = write_comparison(comparison, flags.out) if flags.out is not None else None
+    page = None
+    if flags.out is not None:
+        from m2po_lab.report.directory import write_comparison
+
+        page = write_comparison(comparison, flags.out)
     if flags.json == "-":
         output.say(dumps(comparison))
         return
