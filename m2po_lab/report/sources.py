@@ -13,8 +13,9 @@ FACTS: dict[str, dict[str, str]] = {
     "reward": {"mean": "mean", "std": "standard deviation", "n": "rows"},
     "lengths": {"mean": "mean", "std": "standard deviation", "high": "longest"},
     "groups": {"n": "number", "rows": "rows", "constant_reward": "with one reward throughout"},
-    "entropy": {"mean": "mean, in nats"},
+    "entropy": {"mean": "mean"},
 }
+UNITS = {"entropy": "nats"}
 _PLACE = re.compile(r"^(?:objectives/|ratios/(?:[a-z]+/[a-z]+/(?=[a-z_]+$))?)")
 
 
@@ -48,7 +49,8 @@ def _facts(report: Report) -> Iterator[Item]:
             for (field, value), words in zip(known, fields.values(), strict=True)
             if isinstance(value, int | float) and not isinstance(value, bool)
         ]
-        unit = f" ({plain(facts['unit'])})" if "unit" in facts else ""
+        known_unit = facts.get("unit") or UNITS.get(name)
+        unit = f" ({plain(known_unit)})" if known_unit else ""
         if shown:
             yield Words(f"{', '.join(shown)}{unit}.", lead=f"{name}: ")
 

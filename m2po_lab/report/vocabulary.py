@@ -5,20 +5,20 @@ from typing import Any
 Stats = dict[str, Any]
 
 STATISTIC_LINES: tuple[tuple[str, str, str], ...] = (
-    ("n", "n", "tokens; rows (responses) for row"),
+    ("n", "n", "tokens; responses under row"),
     ("m2", "M2", "mean of d²"),
     ("m2_low", "  low", "95 % interval of M2,"),
     ("m2_high", "  high", "bootstrap over rows"),
     ("k1", "k1", "KL estimate: -mean of d"),
-    ("k3", "k3", "KL estimate: mean of e^d - 1 - d"),
-    ("ess_fraction", "ESS/n", "worth of the weights; blind to r->0"),
-    ("chi2", "chi2", "mean of r² - 1; blind to r->0 too"),
+    ("k3", "k3", "KL estimate: mean e^d - 1 - d"),
+    ("ess_fraction", "ESS/n", "weights' worth; blind to r->0"),
+    ("chi2", "chi2", "mean r² - 1; blind to r->0 too"),
     ("ratio_mean", "mean r", "1 where the supports agree"),
     ("log_ratio_min", "min d", "lower tail: r -> 0"),
     ("log_ratio_max", "max d", "upper tail: the largest weight"),
     ("abs_median", "median |d|", "the typical token"),
-    ("top1pct_m2_share", "top 1 %", "share of M2 in the 1 % largest |d|"),
-    ("pareto_k", "Pareto k", "tail of r; above .7 mean r is unsafe"),
+    ("top1pct_m2_share", "top 1 %", "share of M2 in 1 % of tokens"),
+    ("pareto_k", "Pareto k", "tail of r; unsafe above .7"),
 )
 """Field of STATS, its short name, and what it says."""
 
