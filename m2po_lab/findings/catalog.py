@@ -230,7 +230,7 @@ CATALOG: Mapping[str, Entry] = {
         "warning",
         "One side renormalised a truncated support (top-p or top-k)",
         "E[r] is below 1 by at least .01 and 5 standard errors although E[r] = 1 under honest "
-        "sampling; at least 98 % of d lie in [log p, 0] with p >= .5.",
+        "sampling; at least 98 % of d lie in [log p, 0], and p >= .5 or half of them below -.05.",
         "Sample with top_p=1 and top_k=-1, or renormalise both sides alike; else every sequence "
         "carries a constant bias per token.",
         "trl#6789, trl#7269",

@@ -241,10 +241,12 @@ def raw_engine_log_probs(seed: int) -> Columns:
     return _temperature(seed, 0.6, 1.0, 0.6)
 
 
-def _truncated(seed: int, keep: Callable[[np.ndarray], np.ndarray]) -> Columns:
+def _truncated(
+    seed: int, keep: Callable[[np.ndarray], np.ndarray], vocabulary: int = 24
+) -> Columns:
     c = make(seed)
     rng = np.random.default_rng(seed)
-    logp = log_softmax(rng.normal(0, 2.0, (c.row.size, 24)))
+    logp = log_softmax(rng.normal(0, 2.0, (c.row.size, vocabulary)))
     inside = np.where(keep(logp), logp, -np.inf)
     renormalised = inside - np.log(np.exp(inside).sum(axis=1, keepdims=True))
     token = np.argmax(renormalised + rng.gumbel(size=logp.shape), axis=1)
@@ -275,6 +277,11 @@ def top_p(seed: int) -> Columns:
 def top_k(seed: int) -> Columns:
     """The engine renormalises the best 8 of 24."""
     return _truncated(seed, lambda logp: logp >= np.sort(logp, axis=1)[:, [-8]])
+
+
+def top_few(seed: int) -> Columns:
+    """The engine keeps the best 5 of 200: a third of the mass, more or less."""
+    return _truncated(seed, lambda logp: logp >= np.sort(logp, axis=1)[:, [-5]], 200)
 
 
 def capped_weights(seed: int) -> Columns:
@@ -430,7 +437,7 @@ CASES: dict[str, tuple[Callable[[int], Columns], ...]] = {
     "confident-disagreement": (impossible,),
     "weights-not-synced": (unsynced,),
     "temperature-mismatch": (trainer_without_temperature, raw_engine_log_probs),
-    "truncated-support": (top_p, top_k),
+    "truncated-support": (top_p, top_k, top_few),
     "truncated-weights": (capped_weights,),
     "rare-outliers": (outliers,),
     "two-populations": (routed,),
