@@ -16,6 +16,8 @@ Marks = dict[str, float]
 
 LINEAR = 2.0**-12
 """Below this |d| the histogram's axis is linear."""
+FEW_POINTS = 40
+"""Up to this many points each one is marked."""
 TICKS = (-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10)
 
 
@@ -226,9 +228,16 @@ def _magnitudes(rows: Rows, axes: Sequence[Any], label: str) -> None:
 
 
 def _interval(frame: pd.DataFrame, ax: Any, x: str, y: str) -> None:
-    sns.lineplot(frame, x=x, y=y, ax=ax, color=BLUE, marker="o", label="M2", errorbar=None)
+    """A curve with its interval: bars at few points, a band at many."""
+    few = len(frame) <= FEW_POINTS
+    marker = "o" if few else None
+    sns.lineplot(frame, x=x, y=y, ax=ax, color=BLUE, marker=marker, label="M2", errorbar=None)
     known = frame.dropna(subset=[f"{y}_low", f"{y}_high"])
-    ax.vlines(known[x], known[f"{y}_low"], known[f"{y}_high"], color=BLUE, alpha=0.5, linewidth=2)
+    low, high = known[f"{y}_low"], known[f"{y}_high"]
+    if few:
+        ax.vlines(known[x], low, high, color=BLUE, alpha=0.5, linewidth=2)
+    else:
+        ax.fill_between(known[x], low, high, color=BLUE, alpha=0.2, linewidth=0)
 
 
 def _log(ax: Any, values: "pd.Series[float]") -> None:
