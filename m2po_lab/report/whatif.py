@@ -47,7 +47,7 @@ def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         "sum r|A| that is left. w: weight of A in the gradient.",
         tone="aside",
     )
-    yield Grid(objective_table(objectives), "Objectives, on the counted tokens")
+    yield Grid(objective_table(objectives), f"Objectives, on {_which(objectives)}")
     if objectives.get("m2po"):
         yield Words(m2po_sentence(objectives["m2po"], budget_of(report)))
     for kind in _SWEEPS:
@@ -59,6 +59,16 @@ def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         yield Words("", lead="How stale could the data get")
         for text in reach_lines(report["reach"]):
             yield Words(text)
+
+
+def _which(objectives: dict[str, Any]) -> str:
+    """Which tokens the objectives were judged on."""
+    sampled = [
+        objectives[name]["tokens"]
+        for name in chosen(objectives)
+        if objectives[name].get("exact") is False
+    ]
+    return f"a sample of {count(min(sampled))} tokens" if sampled else "the counted tokens"
 
 
 def budget_of(report: Report) -> float | None:

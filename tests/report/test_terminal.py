@@ -114,3 +114,10 @@ def test_findings_stand_errors_first_and_are_counted():
 
 def test_a_partial_report_says_so_at_the_top():
     assert "PARTIAL" in render(examples.bare()).splitlines()[1]
+
+
+def test_numbers_of_a_sample_say_so():
+    report = examples.full()
+    assert "Objectives, on the counted tokens" in render(report)
+    report["objectives"]["ppo"].update(exact=False, tokens=524_288)
+    assert "Objectives, on a sample of 524,288 tokens" in render(report)
