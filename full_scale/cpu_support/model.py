@@ -69,3 +69,35 @@ def save_model(folder: Path, *, seed: int = 0, width: int = 32, layers: int = 2)
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def warm_start(folder: Path, examples: list[tuple[str, str]], *, steps: int, seed: int = 0) -> None:
+    """Teach a saved model to answer prompts, so that a reward has something to tell apart.
+
+    Args:
+        folder: from `save_model`; overwritten.
+        examples: prompt and answer, all of one length together.
+        steps: updates on 64 examples each.
+        seed: of their choice.
+    """
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    end = [tokenizer.eos_token_id]
+    rows = [tokenizer(p).input_ids + tokenizer(a).input_ids + end for p, a in examples]
+    ids = torch.tensor(rows)
+    asked = torch.tensor([len(tokenizer(prompt).input_ids) for prompt, _ in examples])
+    place = torch.arange(ids.shape[1])
+    labels = torch.where(place < asked[:, None], -100, ids)
+    rng = np.random.default_rng(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(steps):
+        chosen = torch.from_numpy(rng.integers(0, len(rows), 64))
+        loss = model(input_ids=ids[chosen], labels=labels[chosen]).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)

@@ -12,7 +12,7 @@ import numpy as np
 HERE = Path(__file__).parent
 CPU = {
     "VERL_PLATFORM": "cpu",
-    "VERL_USE_EXTERNAL_MODULES": "full_scale.cpu_support,full_scale.verl_plugin",
+    "VERL_USE_EXTERNAL_MODULES": "full_scale.cpu_support.register,full_scale.verl_plugin",
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "VERL_LOGGING_LEVEL": "ERROR",
