@@ -6,8 +6,8 @@ from pathlib import Path
 from m2po_lab.cli import output
 
 LOG = "trl_grpo_bf16.jsonl"
-STALENESS, SEED = 256, 6
-"""Ten of twelve seeds fall below .6 at some time; this one falls furthest."""
+STALENESS, SEED, STEPS = 256, 209, 84
+"""18 of 24 seeds fall below .6 within 640 updates; this one is early, so the demo can stop soon."""
 PAGE = "report.html"
 
 
@@ -39,12 +39,12 @@ def _bandit(out: Path) -> None:
     from toy_envs.train import train
 
     recipe = RECIPES["bandit"]
-    updates = recipe.steps * recipe.updates_per_step
+    updates = STEPS * recipe.updates_per_step
     output.say(
         f"A toy: running sums as a chain of bandits, {updates} updates in numpy, each on rollouts\n"
         f"{STALENESS} updates old, without a trust region.\n"
     )
-    run = Run(recipe="bandit", objective="is", staleness=STALENESS, seed=SEED)
+    run = Run(recipe="bandit", objective="is", staleness=STALENESS, seed=SEED, steps=STEPS)
     metrics = train(run, out)
     reward = [entry["reward"] for entry in metrics]
     peak = max(range(len(reward)), key=reward.__getitem__)
