@@ -24,7 +24,9 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
     facts, primary, what_if = analysis.facts, analysis.primary, judged(analysis)
     found = {
         "primary": primary,
-        "ratios": {name: ratio_report(t) for name, t in analysis.computable.items()},
+        "ratios": {
+            name: ratio_report(t, analysis.options.by) for name, t in analysis.computable.items()
+        },
         "objectives": what_if.objectives,
         "overlap": what_if.overlap,
         "sweeps": what_if.sweeps,
@@ -61,8 +63,8 @@ def _steps(analysis: Analysis) -> list[int]:
     return [step for step in analysis.facts.steps.keys if step != UNKNOWN]
 
 
-def ratio_report(tables: RatioTables) -> dict[str, Any]:
-    """Return one entry of "ratios"."""
+def ratio_report(tables: RatioTables, by: tuple[str, ...]) -> dict[str, Any]:
+    """Return one entry of "ratios"; tables that were not asked for (`by`) are null."""
     cells = tables.cells
     knows = tables.knows_advantage
     sets = {n: statistics(tables.set(n))[0] if n == "all" or knows else None for n in SETS}
@@ -75,7 +77,7 @@ def ratio_report(tables: RatioTables) -> dict[str, Any]:
         **sets,
         "by_quadrant": quadrants,
         "by_step": _table(cells["step"], lambda key: {"step": key}),
-        "by_lag": _table(cells["lag"], lambda key: {"lag": key}),
+        "by_lag": _table(cells["lag"], lambda key: {"lag": key}) if "lag" in by else None,
         "by_position": _table(cells["position"], _position),
         "by_probability": _table(cells["probability"], _probability),
         "sequence": dict(zip(KINDS, sequence, strict=True)),

@@ -47,6 +47,8 @@ TABLES = {
 
 top1pct_m2_share is exact up to 100 times as many tokens a cell, pareto_k up to (size / 3)^2.
 """
+ALWAYS = ("lag",)
+"""Groupings kept whether asked for or not: attribution and reach are read from them."""
 SETS = {
     "all": (*NONZERO, QUADRANTS.index("A=0"), UNKNOWN_ADVANTAGE),
     "active": ACTIVE,
@@ -112,7 +114,7 @@ def add_chunk(tables: RatioTables, chunk: Chunk, d: Floats, options: Options) ->
     if d.size == 0:
         return
     t = terms(d, chunk.row, chunk.bucket)
-    _add_runs(tables, t, chunk, options.by)
+    _add_runs(tables, t, chunk, tuple(dict.fromkeys((*options.by, *ALWAYS))))
     _add_values(tables, t, chunk)
     _add_sequences(tables.cells["sequence"], d, chunk)
     if "advantage" in chunk.columns:

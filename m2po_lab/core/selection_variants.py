@@ -245,7 +245,9 @@ def _difference(batch: TokenBatch, top: str, bottom: str) -> Host:
         if getattr(batch, name) is None:
             raise ValueError(f"this selection needs {name}, which this batch does not have")
     a, b = to_host(getattr(batch, top)), to_host(getattr(batch, bottom))
-    return np.where(to_host(batch.keep), a.astype(np.float64) - b.astype(np.float64), 0.0)
+    with np.errstate(invalid="ignore"):  # padding may hold anything, inf - inf included
+        d = a.astype(np.float64) - b.astype(np.float64)
+    return np.where(to_host(batch.keep), d, 0.0)
 
 
 def _row_sign(batch: TokenBatch, advantage: Host) -> Host:

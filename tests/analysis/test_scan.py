@@ -187,3 +187,14 @@ def test_a_torch_batch_gives_the_report_of_its_numbers(batch, dtype):
     plain = {name: t.detach().double().numpy() for name, t in tensors.items()}
     ours = TokenBatch(**plain, keep=batch.keep, lengths=batch.lengths, rows=batch.rows)
     close(scan([TokenBatch(**tensors, **rest, rows=batch.rows)]).to_dict(), scan([ours]).to_dict())
+
+
+@pytest.mark.parametrize("by", [(), ("step",), ("position",), ("lag",)])
+def test_which_tables_are_asked_for_changes_no_other_number(by):
+    whole = scan([make_batch(0)]).to_dict()
+    found = scan([make_batch(0)], Options(by=by)).to_dict()
+    for name, ratio in found["ratios"].items():
+        for table in ("step", "lag", "position"):
+            whole_table = whole["ratios"][name].pop(f"by_{table}")
+            assert ratio.pop(f"by_{table}") == (whole_table if table in by else None)
+    assert found == whole

@@ -130,3 +130,22 @@ def test_missing_columns_and_bad_budgets_raise(variant):
     if not variant.startswith("released"):
         with pytest.raises(ValueError, match="budget is nan"):
             VARIANTS[variant](batch_of(one, one, one > 0), math.nan)
+
+
+@pytest.mark.parametrize("padding", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("rule", [keep_released, keep_areal, keep_all_tokens])
+def test_what_padding_holds_changes_nothing(rule, padding):
+    d = np.asarray([[0.5, -0.1, 0.0], [-0.3, 0.2, 0.9]])
+    keep = np.asarray([[True, True, False], [True, True, True]])
+
+    def mask(fill):
+        columns = {"behavior_logp": d * 0, "proximal_logp": d, "current_logp": d}
+        batch = TokenBatch(
+            **{name: np.where(keep, column, fill) for name, column in columns.items()},
+            advantage=np.where(keep, 1.0, fill),
+            keep=keep,
+        )
+        found = rule(batch, 0.04)
+        return np.asarray(getattr(found, "keep", found)).tolist()
+
+    assert mask(padding) == mask(0.0)
