@@ -16,7 +16,7 @@ from m2po_lab.analysis.bins import Bools, Floats, Ints
 from m2po_lab.analysis.chunk import Chunk
 from m2po_lab.analysis.options import Options
 from m2po_lab.analysis.sample import row_starts, scopes, slices, some_rows
-from m2po_lab.core.batch import RATIOS, TokenBatch
+from m2po_lab.core.batch import LOGP_FIELDS, RATIOS, TokenBatch
 from m2po_lab.core.objectives import OBJECTIVES, Objective, objective
 from m2po_lab.logs.rows import UNKNOWN
 
@@ -186,13 +186,20 @@ def judge(stage: Stage, rule: Objective) -> Verdict | None:
     return good if same else None
 
 
+def _needs(stage: Stage, missing: tuple[str, ...]) -> str:
+    """Name the columns of the log that are absent: where two log-probs stand in, the third."""
+    third = next(n for n in LOGP_FIELDS if n not in RATIOS[stage.ratio])
+    absent = third if third not in stage.chunk.columns else "proximal_logp"
+    return ", ".join(absent if name == "proximal_logp" else name for name in missing)
+
+
 def _judge(stage: Stage, rule: Objective, advantage: Floats) -> Verdict:
     keep, weight = [], []
     for rows in stage.cuts(rule.scope):
         batch = stage.batch(rows, advantage)
         missing = tuple(n for n in rule.missing(batch) if n != "probabilities")
         if missing:
-            raise ValueError(", ".join(missing))
+            raise ValueError(_needs(stage, missing))
         kept, w = rule.judge(batch)
         keep.append(np.asarray(kept, dtype=np.bool_))
         weight.append(np.asarray(w, dtype=np.float64))

@@ -187,3 +187,11 @@ def test_which_rows_are_sampled_depends_neither_on_order_nor_on_the_split(
     split = scan(batches[4:]).merge(scan(batches[:2])).merge(scan(batches[3:1:-1]))
     assert whole.sample.level == split.sample.level > 0
     close(whole.to_dict(), split.to_dict())
+
+
+@pytest.mark.parametrize("absent", ["behavior_logp", "proximal_logp", "current_logp"])
+def test_what_an_objective_needs_is_a_column_that_the_log_lacks(absent: str):
+    batch = make_batch(3).replace(**{absent: None})
+    missing = scan([batch]).to_dict()["not_computable"]
+    needs = {entry["what"]: entry["needs"] for entry in missing}
+    assert needs["objectives/tis"] == absent
