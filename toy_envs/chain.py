@@ -153,8 +153,13 @@ class ContextualBandit:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Numbers, of contexts as of arms."""
-        return tuple(str(i) for i in range(max(self.contexts, self.arms)))
+        """Numbers, of contexts as of arms, and a token that no answer uses."""
+        return (*(str(i) for i in range(max(self.contexts, self.arms))), "$")
+
+    @property
+    def end(self) -> int:
+        """The last token."""
+        return len(self.vocabulary) - 1
 
     @property
     def states(self) -> int:
