@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from m2po_lab.core.batch import TokenBatch
-from m2po_lab.logs import jsontext
+from m2po_lab.core.batch import LOGP_FIELDS, TokenBatch
+from m2po_lab.logs import jsontext, values
 from m2po_lab.logs.batching import batches
 from m2po_lab.logs.columns import SYNONYMS
 from m2po_lab.logs.errors import UnreadableLogError
 from m2po_lab.logs.reader import Notes, OneByOne, ReadOptions
+from m2po_lab.logs.readers.base import columnar
 from m2po_lab.logs.source import Source
 
 _RECOGNISED = {
@@ -56,7 +57,18 @@ class JsonLines(OneByOne):
             rows = _array(source)
         else:
             rows = jsontext.objects(source, options, notes)
+        rows = ((line, row) for line, item in rows for row in _unfolded(item))
         yield from batches(rows, source, options, notes, missing_flag=MISSING_FLAG)
+
+
+def _unfolded(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The object itself, or its rows where a log-prob column holds one list a row."""
+    for role in LOGP_FIELDS:
+        for name in SYNONYMS[role]:
+            if values.is_column_of_rows(column := item.get(name)):
+                yield from columnar(item, len(column))
+                return
+    yield item
 
 
 def _array(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:

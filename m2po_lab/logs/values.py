@@ -55,6 +55,17 @@ def _is_engine_triple(item: Any) -> bool:
     )
 
 
+def is_column_of_rows(value: Any) -> bool:
+    """Lists of numbers under one name, one list a row; not entries of engines, not a column."""
+    return (
+        is_sequence(value)
+        and len(value) > 1
+        and all(is_sequence(item) for item in value)
+        and any(len(item) > 1 for item in value)
+        and not any(_is_engine_triple(item) for item in value)
+    )
+
+
 def _scalar(item: Any) -> float:
     """One entry of a per-token list as a float; NaN if it is none."""
     if _is_engine_triple(item):

@@ -155,3 +155,18 @@ def test_batches_are_bounded_and_a_longer_row_stands_alone(write: Write) -> None
     rows = [{"rollout_log_probs": [-1.0] * n} for n in (40, 40, 40, 500, 10, 10)]
     sizes = [b.shape[0] for b in open_log(write(*rows), batch_tokens=100)]
     assert sizes == [80, 40, 500, 20]
+
+
+def test_one_line_of_columns_is_read_as_its_rows(tmp_path: Path) -> None:
+    columns = {
+        "step": [3, 4],
+        "rollout_log_probs": [[-1.0, -2.0, -3.0], [-0.5]],
+        "old_log_probs": [[-1.5, -2.0, -3.0], [-0.5]],
+        "reward": [1.0, 0.0],
+    }
+    path = tmp_path / "columns.jsonl"
+    path.write_text(json.dumps(columns) + "\n")
+    batch, _ = read(path)
+    assert batch.lengths.tolist() == [3, 1]
+    assert batch.rows.step.tolist() == [3, 4]
+    assert np.asarray(batch.behavior_logp).tolist() == [-1.0, -2.0, -3.0, -0.5]
