@@ -104,7 +104,8 @@ class Chain(RunningSum):
         """
         state = np.arange(self.states)
         parts = (np.eye(2)[state // 100], np.eye(10)[state // 10 % 10], np.eye(10)[state % 10])
-        return np.concatenate(parts, axis=1) / np.sqrt(3)
+        whole: Floats = np.concatenate(parts, axis=1) / np.sqrt(3)
+        return whole
 
     def first_state(self, prompts: Tokens) -> NDArray[np.int64]:
         """Copy the first digit; the sum so far is 0."""
@@ -174,7 +175,8 @@ class ContextualBandit:
     @cached_property
     def inputs(self) -> Floats:
         """(contexts, 8) a random vector for each, about of length 1; always the same ones."""
-        return np.random.default_rng(1).standard_normal((self.contexts, 8)) / np.sqrt(8)
+        whole: Floats = np.random.default_rng(1).standard_normal((self.contexts, 8)) / np.sqrt(8)
+        return whole
 
     def prompts(self, rng: np.random.Generator, n: int) -> Tokens:
         """Draw n contexts, (n, 1)."""
