@@ -55,8 +55,8 @@ CATALOG: Mapping[str, Entry] = {
         "error",
         "Behavior log-probs were filled with 0.0",
         "Runs of at least 2 exact 0.0 (3 where only the current policy contradicts) on kept "
-        "tokens, with the other column below -.05 on half of the run or more. A single 0.0 may be "
-        "an honest certainty. The runs are excluded.",
+        "tokens, with the other column below -.05 on half of the run or more, or on a fifth of it "
+        "and 4 tokens. A single 0.0 may be an honest certainty. The runs are excluded.",
         "Mask tokens that the policy did not sample (tool output, observations, padding), and log "
         "missing values as null, not 0.",
         "SkyRL#354, vime#70",

@@ -17,10 +17,12 @@ RUN_AGAINST_PROXIMAL = 2
 RUN_AGAINST_CURRENT = 3
 """Shortest run that counts. The current policy may have been updated since and have left a certain
 token honestly, so it takes one token more to convict."""
+LONG_RUN_DOUBTS, LONG_RUN_SHARE = 4, 0.2
+"""Text that a sharp policy mostly foresees: a fifth of a run convicts it from so many tokens on."""
 
 
 def zero_filled(flat: Flat, keep: Bools) -> Bools:
-    """Kept tokens in a run of exact 0.0 that another column contradicts on half of it or more.
+    """Kept tokens in a run of exact 0.0 that another column contradicts on half of it, or on many.
 
     Args:
         flat: the tokens; without behavior log-probs, or without another column, nothing is found.
@@ -51,7 +53,8 @@ def _contradicted_runs(flat: Flat, zero: Bools, keep: Bools, other: Floats, shor
     run = run_number(hit, flat.row[index])
     length = np.bincount(run[hit], minlength=int(run.max()) + 1)
     doubted = np.bincount(run[hit], weights=other[index][hit] < DOUBT, minlength=length.shape[0])
-    guilty = (length >= shortest) & (2 * doubted >= length) & (doubted > 0)
+    many = (doubted >= LONG_RUN_DOUBTS) & (LONG_RUN_SHARE * length <= doubted)
+    guilty = (length >= shortest) & ((2 * doubted >= length) & (doubted > 0) | many)
     found = np.zeros(keep.shape, dtype=np.bool_)
     found[index] = hit & guilty[run]
     return found

@@ -65,7 +65,8 @@ def _unfolded(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The object itself, or its rows where a log-prob column holds one list a row."""
     for role in LOGP_FIELDS:
         for name in SYNONYMS[role]:
-            if values.is_column_of_rows(column := item.get(name)):
+            column: Any = item.get(name)
+            if values.is_column_of_rows(column):
                 yield from columnar(item, len(column))
                 return
     yield item

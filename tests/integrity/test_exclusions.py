@@ -48,6 +48,13 @@ def test_a_filled_run_is_excluded_whole() -> None:
     assert counts([-1.0, 0.0, 0.0, 0.0, -1.0], other) == {"zero_filled": 3}
 
 
+def test_a_long_run_is_filled_in_though_a_sharp_policy_foresees_most_of_it() -> None:
+    foreseen = [-0.001, -1.0, -0.002, -0.003] * 4
+    assert counts([-1.0, *[0.0] * 16], [-1.0, *foreseen]) == {"zero_filled": 16}
+    rarely = [-1.0, -1.0, -1.0, *[-0.001] * 17]
+    assert counts([-1.0, *[0.0] * 20], [-1.0, *rarely]) == {}
+
+
 def test_a_single_zero_is_left_alone() -> None:
     assert counts([-1.0, 0.0, -1.0, 0.0], [-1.0, -0.3, -1.0, -2.0]) == {}
 
