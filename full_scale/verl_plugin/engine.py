@@ -18,6 +18,7 @@ from full_scale.verl_plugin.mini_batch import MiniBatch, current_log_probs
 from full_scale.verl_plugin.modes import MODES
 from full_scale.verl_plugin.ranks import Ranks
 from full_scale.verl_plugin.tape import Tape
+from full_scale.verl_plugin.token_log import TokenLog
 from m2po_lab.core.selection import Threshold, apply, solve_threshold
 
 VENDOR = "m2po"
@@ -32,6 +33,7 @@ class M2POEngineMixin:
     _m2po_lagged: Threshold | None = None
     _m2po_mini_batch = 0
     _m2po_inferred = False
+    _m2po_log: TokenLog | None = None
 
     def infer_batch(self, data: TensorDict, loss_function: Callable[..., Any] | None = None) -> Any:
         """Infer as verl does, and remember that log-probs of these weights are known."""
@@ -111,17 +113,37 @@ class M2POEngineMixin:
             outputs["metrics"] |= {
                 name: Metric(aggregation="mean", value=value) for name, value in numbers.items()
             }
+            self._m2po_write(mini, tape, ranks)
         last = tu.get_non_tensor_data(mini.data, "update_lr_scheduler", False)
         self._m2po_mini_batch = 0 if last else self._m2po_mini_batch + 1
 
-    def _m2po_version(self, settings: M2POLossConfig) -> int:
-        """Version of the weights that this step started from; the checkpoint remembers it.
+    def _m2po_write(self, mini: MiniBatch, tape: Tape, ranks: Ranks) -> None:
+        """Hand the mini-batch to the token log, where one is asked for."""
+        settings = tape.settings
+        if settings.log_dir is None:
+            return
+        if self._m2po_log is None:
+            self._m2po_log = TokenLog(settings, ranks.index)
+        step = self._m2po_calls() + 1
+        if self._m2po_log.due(step):
+            version = self._m2po_version(settings)
+            self._m2po_log.write(
+                mini, tape, step=step, mini_batch=self._m2po_mini_batch, version=version
+            )
 
-        verl advances the schedule of the learning rate once per update call, so its count is the
-        number of update calls so far, over restarts too.
-        """
-        calls = int(self.lr_scheduler.last_epoch)  # type: ignore[attr-defined]
-        return calls // settings.steps_per_sync
+    def save_checkpoint(self, *args: Any, **settings: Any) -> Any:
+        """Save as verl does, with the token log up to here on the disk as well."""
+        if self._m2po_log is not None:
+            self._m2po_log.flush()
+        return super().save_checkpoint(*args, **settings)  # type: ignore[misc]
+
+    def _m2po_calls(self) -> int:
+        """Calls of the update so far, over restarts too: verl's learning rate counts them."""
+        return int(self.lr_scheduler.last_epoch)  # type: ignore[attr-defined]
+
+    def _m2po_version(self, settings: M2POLossConfig) -> int:
+        """Version of the weights that this step started from."""
+        return self._m2po_calls() // settings.steps_per_sync
 
 
 class M2POFSDPEngine(M2POEngineMixin, FSDPEngineWithLMHead):  # type: ignore[misc]

@@ -19,10 +19,10 @@ PROMPTS, SAMPLES = 8, 4
 
 
 def save_data(folder):
-    """One-digit sums in verl's rows."""
+    """Sums of two bits in verl's rows."""
     rng = np.random.default_rng(0)
     rows = []
-    for index, (a, b) in enumerate(rng.integers(0, 5, (256, 2)).tolist()):
+    for index, (a, b) in enumerate(rng.integers(0, 2, (256, 2)).tolist()):
         rows.append(
             {
                 "data_source": "sums",
@@ -38,10 +38,10 @@ def save_data(folder):
 
 
 def save_guesser(folder):
-    """A model that answers sums with a random digit, so that rewards differ within a group."""
+    """A model that guesses sums among three digits, so that rewards differ within a group."""
     rng = np.random.default_rng(0)
-    sums = [(a, b) for a in range(5) for b in range(5)]
-    examples = [(f"{a}+{b}=", str(rng.integers(0, 10))) for a, b in sums for _ in range(10)]
+    sums = [(a, b) for a in range(2) for b in range(2)]
+    examples = [(f"{a}+{b}=", str(rng.integers(0, 3))) for a, b in sums for _ in range(60)]
     model = save_model(folder)
     warm_start(model, examples, steps=60)
     return model
@@ -70,7 +70,7 @@ def settings(model, data, out, steps, **more):
         f"{actor}.fsdp_config.dtype": "float32",
         f"{actor}.ppo_mini_batch_size": PROMPTS // 2,
         f"{actor}.ppo_micro_batch_size_per_gpu": 4,
-        f"{actor}.optim.lr": 1e-3,
+        f"{actor}.optim.lr": 3e-4,
         f"{actor}.policy_loss._target_": "full_scale.verl_plugin.M2POLossConfig",
         f"{actor}.policy_loss.loss_mode": "m2po",
         f"{rollout}.name": "hf",

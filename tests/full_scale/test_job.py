@@ -5,7 +5,9 @@ import math
 import jobs
 import pytest
 
-STALENESS, STEPS, BUDGET = 2, 5, 0.002
+import m2po_lab
+
+STALENESS, STEPS, BUDGET, MINI_BATCHES = 2, 5, 0.0002, 2
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,7 @@ def overrides(work):
         "trainer.v1.sampler.custom_sampler.path": jobs.STALE,
         "trainer.v1.sampler.custom_sampler.name": "StaleK",
         "+actor_rollout_ref.actor.policy_loss.budget": BUDGET,
+        "+actor_rollout_ref.actor.policy_loss.log_dir": work / "log",
     }
     return jobs.settings(model, data, work, STEPS, **stale)
 
@@ -53,3 +56,28 @@ def test_stale_data_is_masked_and_m2_stays_within_the_budget(steps):
     masked = [step["actor/m2po/masked_fraction"] for step in steps]
     assert max(masked) > 0
     assert all(step["actor/m2po/m2_after"] <= BUDGET for step in steps)
+
+
+def files(work, step):
+    return sorted((work / "log").glob(f"step_{step:07d}_*.parquet"))
+
+
+def test_the_token_log_gives_the_second_moments_that_the_worker_reported(work, steps):
+    for number, step in enumerate(steps, start=1):
+        reports = [m2po_lab.analyze(path, budget=BUDGET).to_dict() for path in files(work, number)]
+        assert len(reports) == MINI_BATCHES
+        for name in ("m2_before", "m2_after", "masked_fraction"):
+            logged = [report["objectives"]["m2po"][name] for report in reports]
+            worker = step[f"actor/m2po/{name}"]
+            assert sum(logged) / MINI_BATCHES == pytest.approx(worker, rel=1e-9)
+
+
+def test_the_token_log_of_the_whole_run_is_read_without_complaint(work, steps):
+    analysis = m2po_lab.analyze(work / "log", budget=BUDGET)
+    report = analysis.to_dict()
+    rows = STEPS * jobs.PROMPTS * jobs.SAMPLES
+    assert report["rows"]["read"] == report["rows"]["kept"] == rows
+    assert not [finding for finding in analysis.findings if finding.severity == "error"]
+    lags = report["ratios"]["current/behavior"]["by_lag"]
+    assert [each["lag"] for each in lags] == list(range(STALENESS + 1))
+    assert report["groups"] is not None
