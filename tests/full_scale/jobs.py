@@ -47,6 +47,17 @@ def save_guesser(folder):
     return model
 
 
+def stale(staleness):
+    """Settings of Stale-k."""
+    return {
+        "trainer.v1.trainer_mode": "colocate_async",
+        "trainer.v1.colocate_async.num_warmup_batches": staleness,
+        "trainer.v1.sampler.max_off_policy_threshold": "null",
+        "trainer.v1.sampler.custom_sampler.path": STALE,
+        "trainer.v1.sampler.custom_sampler.name": "StaleK",
+    }
+
+
 def settings(model, data, out, steps, **more):
     """Overrides of verl's configuration for a job of a few steps on the processor."""
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -104,10 +115,10 @@ def settings(model, data, out, steps, **more):
     return [f"{key}={value}" for key, value in {**values, **more}.items()]
 
 
-def start(out, overrides):
-    """Start a job in a process group of its own."""
+def start(out, overrides, metrics="metrics.jsonl"):
+    """Start a job in a process group of its own; verl empties the metrics file on its start."""
     out.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | CPU | {"VERL_FILE_LOGGER_PATH": str(out / "metrics.jsonl")}
+    environment = os.environ | CPU | {"VERL_FILE_LOGGER_PATH": str(out / metrics)}
     environment |= {"RAY_DEDUP_LOGS": "0", "HYDRA_FULL_ERROR": "1", "VERL_LOGGING_LEVEL": "WARN"}
     with (out / "log.txt").open("a") as log:
         return subprocess.Popen(
@@ -120,7 +131,13 @@ def start(out, overrides):
         )
 
 
-def finish(process, out, seconds=400):
+def read(path):
+    """Metrics by step, of a job that may still run."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["data"] for line in lines if line.endswith("}")]
+
+
+def finish(process, out, metrics="metrics.jsonl", seconds=400):
     """Wait for a job that must end well; its metrics by step."""
     try:
         code = process.wait(seconds)
@@ -129,8 +146,7 @@ def finish(process, out, seconds=400):
     finally:
         kill(process)
     assert code == 0, f"the job ended with {code}:\n{(out / 'log.txt').read_text()[-6000:]}"
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["data"] for line in lines]
+    return read(out / metrics)
 
 
 def kill(process):

@@ -18,16 +18,9 @@ def work(tmp_path_factory):
 @pytest.fixture(scope="module")
 def overrides(work):
     model, data = jobs.save_guesser(work / "model"), jobs.save_data(work)
-    stale = {
-        "trainer.v1.trainer_mode": "colocate_async",
-        "trainer.v1.colocate_async.num_warmup_batches": STALENESS,
-        "trainer.v1.sampler.max_off_policy_threshold": "null",
-        "trainer.v1.sampler.custom_sampler.path": jobs.STALE,
-        "trainer.v1.sampler.custom_sampler.name": "StaleK",
-        "+actor_rollout_ref.actor.policy_loss.budget": BUDGET,
-        "+actor_rollout_ref.actor.policy_loss.log_dir": work / "log",
-    }
-    return jobs.settings(model, data, work, STEPS, **stale)
+    policy = "+actor_rollout_ref.actor.policy_loss"
+    more = {f"{policy}.budget": BUDGET, f"{policy}.log_dir": work / "log"}
+    return jobs.settings(model, data, work, STEPS, **jobs.stale(STALENESS), **more)
 
 
 @pytest.fixture(scope="module")
