@@ -16,6 +16,7 @@ NAMED_COLORS = {"ppo_s0": "#68707a", "ppo_s256": "#c4581c", "is_s256": "#b3303a"
     "m2po_s256": "#2767b0"
 }
 MUTED = "#68707a"
+M2_FLOOR = 1e-4
 
 
 def color_of(arm: str, place: int) -> str:
@@ -56,6 +57,8 @@ def second_moment(results: Results, kept: Results, axes: Axes, budget: float) ->
         axes.plot(curve["updates"], _gaps(kept[arm]["m2_kept"]), color=color, linestyle=":")
     axes.axhline(budget, color=MUTED, linewidth=0.8)
     axes.set(xlabel="updates", ylabel="M2 of active tokens, nats²", yscale="log")
+    # On policy M2 falls to rounding noise, which would squeeze everything else.
+    axes.set_ylim(bottom=M2_FLOOR)
     lines = [Line2D([], [], color=MUTED, linestyle=style) for style in ("-", ":")]
     axes.legend(lines, ["before", "after the trust region"], loc="lower right")
     return axes
