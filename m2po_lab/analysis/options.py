@@ -43,6 +43,8 @@ class Options:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name}={value}: give a finite number that is not negative")
+        if self.clip_low > 1:
+            raise ValueError(f"clip_low={self.clip_low}: give at most 1, a ratio is never below 0")
         unknown = [name for name in self.by if name not in GROUPINGS]
         if unknown:
             raise ValueError(f"by={unknown[0]!r}: choose from {', '.join(GROUPINGS)}")

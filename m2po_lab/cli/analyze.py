@@ -69,15 +69,16 @@ def _follow(paths: tuple[str, ...], flags: Flags) -> int:
     from m2po_lab.api import follow
     from m2po_lab.cli.interrupt import stoppable
 
-    if flags.json == "-":
-        raise UsageError("--json -", "--follow would write several reports", "--json FILE")
+    if flags.json_alone:
+        problem = "--follow would write several reports"
+        raise UsageError(f"--json {flags.json}", problem, "--json FILE")
     options = flags.options()
     if options.pop("engine") != "local":
         raise UsageError("--engine", "--follow scans in this process", "leave --engine out")
     with stoppable() as stop:
         for analysis in follow(list(paths), stop=stop, **options):
             report = analysis.to_dict()
-            if sys.stdout.isatty():
+            if sys.stdout is not None and sys.stdout.isatty():
                 output.say(CLEAR)
             _deliver(report, flags)
             if flags.fails(report["findings"]):
@@ -96,7 +97,7 @@ def _deliver(report: dict[str, Any], flags: Flags) -> None:
         from m2po_lab.report.directory import write_report
 
         page = write_report(report, flags.out, by=by)
-    if flags.json == "-":
+    if flags.json_alone:
         output.say(dumps(report))
         return
     if flags.json is not None:
@@ -111,6 +112,9 @@ def _deliver(report: dict[str, Any], flags: Flags) -> None:
 def _explain(name: str) -> int:
     from m2po_lab.report.explain import explanation
 
-    for known in finding_ids("--explain", name):
+    names = finding_ids("--explain", name)
+    if not names:
+        raise UsageError("--explain", f"{name!r} names no finding", "for example low-tail")
+    for known in names:
         output.say(explanation(known, output.columns()))
     return DONE

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     output.prepare()
     try:
         status = app(arguments, print_error=False, exit_on_error=False)
-        sys.stdout.flush()
+        output.flush()
     except BrokenPipeError:
         output.discard()
         return DONE

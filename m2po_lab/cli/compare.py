@@ -43,7 +43,7 @@ def _deliver(comparison: dict[str, object], flags: Flags) -> None:
         from m2po_lab.report.directory import write_comparison
 
         page = write_comparison(comparison, flags.out)
-    if flags.json == "-":
+    if flags.json_alone:
         output.say(dumps(comparison))
         return
     if flags.json is not None:

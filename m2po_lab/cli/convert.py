@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
-from m2po_lab.cli.values import pairs
+from m2po_lab.cli.values import directory, pairs
 
 
 def convert(
@@ -37,6 +37,7 @@ def convert(
     """
     if not paths:
         raise UsageError("PATH", "no log was named", "m2po-lab convert FILE --out DIRECTORY")
+    directory("--out", out)
     from m2po_lab.logs.convert import convert as run
     from m2po_lab.report.format import plain
 

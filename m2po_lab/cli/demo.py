@@ -4,6 +4,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from m2po_lab.cli import output
+from m2po_lab.cli.values import directory
 
 LOG = "trl_grpo_bf16.jsonl"
 STALENESS, SEED, STEPS = 256, 209, 84
@@ -22,6 +23,7 @@ def demo(*, out: Path = Path("m2po-lab-demo")) -> int:
     from m2po_lab.cli.analyze import analyze
     from m2po_lab.cli.flags import Flags
 
+    directory("--out", out)
     _bandit(out / "bandit")
     status = analyze(str(out / "bandit" / "log"), flags=Flags(out=out / "bandit", quiet=True))
     output.say(

@@ -1,9 +1,18 @@
 """Errors in one line: place, value, remedy."""
 
+import errno
 from pathlib import Path
 from traceback import extract_tb
 
 from cyclopts import CycloptsError
+
+REMEDIES = {
+    errno.ENOSPC: "free some space, or write elsewhere",
+    errno.EDQUOT: "free some space, or write elsewhere",
+    errno.EISDIR: "name a file",
+    errno.EBADF: "redirect it, or give --quiet with --out DIR or --json FILE",
+}
+"""What to do about errors of the system that no permission explains."""
 
 
 class UsageError(ValueError):
@@ -26,9 +35,11 @@ def explained(error: Exception) -> str:
         return f"{one_line(str(error))} Try --help."
     if isinstance(error, UsageError) or type(error).__name__ == "UnreadableLogError":
         return one_line(str(error))
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in REMEDIES):
         reason = error.strerror or type(error).__name__
-        return one_line(f"{error.filename}: {reason}; check the path and its permissions")
+        place = "" if error.filename is None else f"{error.filename}: "
+        remedy = REMEDIES.get(error.errno or 0, "check the path and its permissions")
+        return one_line(f"{place}{reason}; {remedy}")
     frame = extract_tb(error.__traceback__)[-1]
     place = f"{Path(frame.filename).name}:{frame.lineno}"
     return one_line(

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
-from m2po_lab.cli.values import chosen, clip_range, nonnegative, pairs
+from m2po_lab.cli.values import chosen, clip_range, directory, nonnegative, pairs
 
 GROUPINGS = ("step", "lag", "position")
 FAILING = {None: (), "error": ("error",), "warning": ("error", "warning")}
@@ -70,6 +71,9 @@ class Flags:
         """
         if self.json is not None and self.json.startswith("-") and self.json != "-":
             raise UsageError("--json", f"{self.json!r} is no file name", "give a file, or -")
+        if self.json is not None and Path(self.json).is_dir():
+            raise UsageError("--json", f"{self.json} is a directory", "name a file in it, or -")
+        directory("--out", self.out)
         return {
             "format": self.format,
             "budget": nonnegative("--budget", self.budget),
@@ -81,6 +85,11 @@ class Flags:
             "thresholds": _thresholds(self.thresholds),
             "ignore": finding_ids("--ignore", self.ignore),
         }
+
+    @property
+    def json_alone(self) -> bool:
+        """Whether the JSON goes to standard output, which then holds nothing else."""
+        return self.json is not None and output.is_stdout(self.json)
 
     def shown(self) -> tuple[str, ...]:
         """Breakdowns to show, in the order of the report: those asked for, and the quadrants."""

@@ -1,9 +1,13 @@
 """Standard output and standard error: encodings, closed pipes, colour."""
 
+import errno
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TextIO
+
+STDOUT = "standard output"
 
 
 def prepare() -> None:
@@ -15,12 +19,52 @@ def prepare() -> None:
 
 
 def say(text: str) -> None:
-    """Write to standard output; a reader that went away (`| head`) is no error."""
+    """Write to standard output; a reader that went away (`| head`) is no error.
+
+    Raises:
+        OSError: it is closed, or what lies behind it is full.
+    """
+    if sys.stdout is None:  # what Python makes of a closed descriptor
+        raise OSError(errno.EBADF, "is closed", STDOUT)
     try:
         sys.stdout.write(text)
+    except BrokenPipeError:
+        discard()
+    except OSError as error:
+        raise _unwritable(error) from error
+    flush()
+
+
+def flush() -> None:
+    """Hand on what is buffered; afterwards the interpreter's own last flush has nothing to say.
+
+    Raises:
+        OSError: what lies behind standard output is full.
+    """
+    if sys.stdout is None:
+        return
+    try:
         sys.stdout.flush()
     except BrokenPipeError:
         discard()
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> OSError:
+    """The error under a name that the user knows."""
+    discard()
+    return OSError(error.errno, error.strerror, STDOUT)
+
+
+def is_stdout(path: str) -> bool:
+    """Whether a path is another name of standard output: `-`, /dev/stdout, the file it goes to."""
+    if path == "-":
+        return True
+    try:
+        return os.path.samestat(Path(path).stat(), os.fstat(sys.stdout.fileno()))
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 def warn(line: str) -> None:
@@ -28,14 +72,16 @@ def warn(line: str) -> None:
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
-    except (BrokenPipeError, AttributeError):
+    except (OSError, AttributeError):
         return
 
 
 def discard() -> None:
     """Point standard output at nothing, so that the interpreter's last flush stays quiet."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, sys.stdout.fileno())
+    if sys.stdout is not None:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, sys.stdout.fileno())
+        os.close(sink)
 
 
 def columns() -> int:
@@ -43,7 +89,7 @@ def columns() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def colored(stream: TextIO) -> bool:
+def colored(stream: TextIO | None) -> bool:
     """Whether to use colour: a terminal that can, and NO_COLOR is not set."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and stream.isatty()
+    return wanted and stream is not None and stream.isatty()

@@ -17,8 +17,8 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, enabled: bool = True) -> None:
         """Start at zero."""
-        self.stream = sys.stderr if stream is None else stream
-        self.enabled = enabled and self.stream.isatty()
+        self.stream: TextIO | None = sys.stderr if stream is None else stream
+        self.enabled = enabled and self.stream is not None and self.stream.isatty()
         self.rows = self.tokens = 0
         self._started = self._shown = time.monotonic()
 
@@ -38,5 +38,6 @@ class Progress:
             self._write("")
 
     def _write(self, text: str) -> None:
-        self.stream.write(f"\r{text}\x1b[K")
-        self.stream.flush()
+        if self.stream is not None:
+            self.stream.write(f"\r{text}\x1b[K")
+            self.stream.flush()

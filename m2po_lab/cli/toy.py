@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
-from m2po_lab.cli.values import chosen, nonnegative, words
+from m2po_lab.cli.values import chosen, directory, nonnegative, words
 
 toy = App(
     name="toy",
@@ -68,6 +68,7 @@ def run(
     """
     from toy_envs.recipes import Run
 
+    directory("--out", out)
     if checkpoint_every < 1:
         raise UsageError("--checkpoint-every", f"{checkpoint_every} is below 1", "for example 20")
     settings = Run(
@@ -201,6 +202,7 @@ def _draw(
 ) -> int:
     from toy_envs.study import Study, study
 
+    directory("--out", out)
     count = _at_least("--seeds", seeds, 1)
     first = _at_least("--first-seed", first_seed, 0)
     plan = Study(name, _recipe(recipe), arms, tuple(range(first, first + count)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection
 from difflib import get_close_matches
+from pathlib import Path
 
 from m2po_lab.cli.errors import UsageError
 
@@ -69,4 +70,17 @@ def clip_range(option: str, text: str) -> tuple[float, float]:
     if len(parts) not in (1, 2):
         raise UsageError(option, f"{text!r} is not EPS or LOW,HIGH", "for example 0.2 or 0.2,0.28")
     low, high = (nonnegative(option, part) for part in (parts[0], parts[-1]))
+    if low > 1:
+        problem = f"{text!r} would keep r from {1 - low:g} on, but a ratio is never below 0"
+        raise UsageError(option, problem, f"a LOW of at most 1: {option} 1,{high:g}")
     return low, high
+
+
+def directory(option: str, path: Path | None) -> None:
+    """Refuse a path that stands for something else than a directory; it need not exist.
+
+    Raises:
+        UsageError: a file is there.
+    """
+    if path is not None and path.exists() and not path.is_dir():
+        raise UsageError(option, f"{path} is no directory", "name a directory, new or old")

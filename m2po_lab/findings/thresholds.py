@@ -95,11 +95,15 @@ THRESHOLDS: Mapping[str, Threshold] = {
 """Name -> number. `--thresholds FILE.toml` holds lines such as `drift_m2 = 0.1`."""
 
 
+KINDS: Mapping[type, str] = {str: "a string", bool: "a boolean", list: "an array", dict: "a table"}
+"""What TOML calls the types that a threshold cannot have."""
+
+
 def resolve(changes: Mapping[str, float] | None = None) -> dict[str, float]:
     """Return all thresholds with some changed.
 
     Raises:
-        ValueError: no such threshold, or a value that is no finite number.
+        ValueError: no such threshold, or a value that is no finite number of at least 0.
     """
     values = {name: threshold.value for name, threshold in THRESHOLDS.items()}
     for name, value in (changes or {}).items():
@@ -107,9 +111,12 @@ def resolve(changes: Mapping[str, float] | None = None) -> dict[str, float]:
             close = difflib.get_close_matches(name, values, n=1)
             hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(values)}"
             raise ValueError(f"no threshold is called {name!r}; {hint}")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (number and math.isfinite(value)):
-            raise ValueError(f"{name} = {value!r} is not finite; give a number")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            kind = KINDS.get(type(value), type(value).__name__)
+            raise ValueError(f"{name} = {value!r} is {kind}; give a number of at least 0")
+        if not (math.isfinite(value) and value >= 0):
+            problem = "is not finite" if not math.isfinite(value) else "is negative"
+            raise ValueError(f"{name} = {value!r} {problem}; give a number of at least 0")
         values[name] = float(value)
     return values
 

@@ -1,5 +1,6 @@
 """The report as strict JSON, and the JSON Schema that ships with the package."""
 
+import errno
 import json
 import os
 import tempfile
@@ -27,25 +28,42 @@ def schema() -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing: into a temporary file beside it, then renamed over it."""
+    """Write a text in UTF-8, as `write_bytes` does."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: str, report: dict[str, Any]) -> None:
-    """Write a report as a JSON file, whole or not at all."""
+    """Write a report as JSON, as `write_bytes` does."""
     write_text(Path(path), dumps(report))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file or nothing; the permissions are those of a file opened for writing.
 
+    The content goes into a temporary file beside it, which is renamed over it; a link stays, and
+    the file behind it is written. What exists and is no regular file (a device, a pipe) is written
+    into: a rename would put a file in its place.
+
     Raises:
-        OSError: the file cannot be written; it names the file, not the temporary one.
+        OSError: it cannot be written; the error names `path`, not the temporary file.
     """
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:
+                stream.write(content)
+        else:
+            _replace(path.resolve() if path.is_symlink() else path, content)
     except OSError as error:
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a temporary file and rename it over the path."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)

@@ -25,6 +25,8 @@ def files(tmp_path):
     (tmp_path / "broken.toml").write_text("x = = 1", encoding="utf-8")
     (tmp_path / "unknown.toml").write_text("drift_m3 = 1\n", encoding="utf-8")
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    (tmp_path / "negative.toml").write_text("drift_m2 = -1\n", encoding="utf-8")
+    (tmp_path / "typed.toml").write_text('drift_m2 = "a"\n', encoding="utf-8")
     return tmp_path
 
 
@@ -53,6 +55,12 @@ UNUSABLE = [
     ("absent thresholds", ["good.jsonl", "--thresholds", "no.toml"], "no.toml"),
     ("a directory that cannot be made", ["good.jsonl", "--out", "file/report"], "file/report"),
     ("a file that cannot be written", ["good.jsonl", "--json", "absent/r.json"], "absent/r.json"),
+    ("JSON to a directory", ["good.jsonl", "--json", "hollow"], "--json: hollow is a directory"),
+    ("a report into a file", ["good.jsonl", "--out", "file"], "--out: file is no directory"),
+    ("a clip below a ratio of 0", ["good.jsonl", "--clip", "1.5"], "--clip: '1.5'"),
+    ("no finding to explain", ["--explain", ""], "--explain: ''"),
+    ("a negative threshold", ["good.jsonl", "--thresholds", "negative.toml"], "is negative"),
+    ("a threshold in words", ["good.jsonl", "--thresholds", "typed.toml"], "is a string"),
     ("an option for a file name", ["good.jsonl", "--json", "--quiet"], "--json"),
 ]
 
@@ -77,6 +85,17 @@ def test_bad_rows_can_be_skipped_and_are_counted(call, files):
     done = call("analyze", "bad.jsonl", "--skip-bad-rows")
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 unreadable" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["convert", "good.jsonl"], ["demo"], ["toy", "run", "bandit"], ["toy", "figure", "bandit"]],
+    ids=" ".join,
+)
+def test_every_command_refuses_a_file_where_it_wants_a_directory(call, files, arguments):
+    done = call(*arguments, "--out", "file")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("m2po-lab: --out: file is no directory; ")
 
 
 def test_an_unknown_command_is_one_line(call):

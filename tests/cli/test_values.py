@@ -22,9 +22,12 @@ def test_a_pair_without_both_sides_names_the_option_the_value_and_an_example(tex
 def test_a_clip_range_is_one_number_or_two():
     assert clip_range("--clip", "0.2") == (0.2, 0.2)
     assert clip_range("--clip", "0.2,0.28") == (0.2, 0.28)
+    assert clip_range("--clip", "1,4") == (1.0, 4.0)
 
 
-@pytest.mark.parametrize("text", ["", "1,2,3", "a", "-0.1", "nan", "inf", "0.2,x"])
+@pytest.mark.parametrize(
+    "text", ["", "1,2,3", "a", "-0.1", "nan", "inf", "0.2,x", "1.5", "1.1,0.2"]
+)
 def test_a_wrong_clip_range_is_refused(text):
     with pytest.raises(UsageError, match=r"^--clip: "):
         clip_range("--clip", text)
