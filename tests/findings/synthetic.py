@@ -195,3 +195,8 @@ def found(columns: Columns, **options: Any) -> dict[str, Finding]:
 def loud(columns: Columns) -> dict[str, Finding]:
     """Its errors and warnings."""
     return {name: f for name, f in found(columns).items() if f.severity != "info"}
+
+
+def copied(columns: Columns, name: str) -> np.ndarray:
+    """A copy of one column, to be tampered with."""
+    return np.array(getattr(columns, name))
