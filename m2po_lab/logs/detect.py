@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from m2po_lab.logs.columns import parse_overrides
 from m2po_lab.logs.errors import CONTENT_ERRORS, UnreadableLogError
 from m2po_lab.logs.jsonlines import JsonLines
-from m2po_lab.logs.jsontext import first_object
+from m2po_lab.logs.jsontext import first_object, reason_without_rows
 from m2po_lab.logs.reader import Notes, Reader, ReadOptions
 from m2po_lab.logs.registry import READERS, by_name
 from m2po_lab.logs.source import Source
@@ -72,10 +72,10 @@ def choose(source: Source, options: ReadOptions) -> Reader | None:
 
 def _unknown(path: str, sources: Sequence[Source]) -> UnreadableLogError:
     """The error of a path with nothing in it that is known."""
-    if all(not source.head for source in sources):
-        return UnreadableLogError(
-            path, "no readable row, it is empty", "is the run still writing it?"
-        )
+    reasons = [reason_without_rows(source) for source in sources]
+    if all(reasons):
+        said = "; ".join(dict.fromkeys(reasons))
+        return UnreadableLogError(path, f"no readable row, {said}", "is the run still writing it?")
     shown = [source for source in sources if source.head]
     columns = first_object(shown[0])
     if columns:

@@ -44,10 +44,35 @@ def _gunzip(raw: IO[bytes]) -> Iterator[bytes]:
 
 
 def _unzstd(raw: IO[bytes]) -> Iterator[bytes]:
-    """Pieces of a zstd file."""
+    """Pieces of a zstd file; of one cut short also those of its last blocks.
+
+    Where the file ends early a read gives nothing of what it had decompressed by then, so the last
+    piece is read again, byte by byte.
+    """
+    whole = 0
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-    while piece := stream.read(_PIECE):
-        yield piece
+    try:
+        while piece := stream.read(_PIECE):
+            yield piece
+            whole += 1
+    except OSError as error:
+        raw.seek(0)  # `stream` stays: with it pyarrow would close the file
+        again = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+        for _ in range(whole):
+            again.read(_PIECE)
+        yield from _until_it_breaks(again)
+        raise EOFError("zstd content ends early") from error
+
+
+def _until_it_breaks(stream: pa.CompressedInputStream) -> Iterator[bytes]:
+    """What a stream gives before it raises."""
+    rest = bytearray()
+    try:
+        while byte := stream.read(1):
+            rest += byte
+    except OSError:
+        pass
+    yield bytes(rest)
 
 
 class _Pieces(io.RawIOBase):

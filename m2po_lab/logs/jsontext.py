@@ -9,10 +9,12 @@ import orjson
 from m2po_lab.logs.errors import UnreadableLogError
 from m2po_lab.logs.inflate import BROKEN
 from m2po_lab.logs.reader import Notes, ReadOptions
-from m2po_lab.logs.source import Source
+from m2po_lab.logs.source import HEAD_BYTES, Source
 
 _BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n\0"
 _FIRST_LINE_BYTES = 1 << 28
+_TRIES = 8
 
 
 def parse(line: bytes) -> Any:
@@ -64,20 +66,21 @@ def objects(
     with source.open() as stream:
         for number, (line, is_last) in enumerate(_lines(stream, source.is_compressed), 1):
             line = line.removeprefix(_BOM) if number == 1 else line
-            if not line.strip(b" \t\r\n\0"):
+            if not line.strip(_BLANK):
                 continue
+            is_cut = False
             try:
                 value = parse(line)
                 problem = "" if isinstance(value, dict) else f"{_shown(line)} is no JSON object"
             except ValueError as error:
-                problem = f"{_shown(line)} is no JSON: {error}"
+                problem, is_cut = f"{_shown(line)} is no JSON: {error}", True
             if not problem:
                 yield number, value
                 continue
             notes.bad_rows += 1
             place = f"{source.address}:{number}"
             if is_last:
-                notes.remark(f"{place} is cut short")
+                notes.remark(f"{place} {'is cut short' if is_cut else 'is no JSON object'}")
             elif not options.skip_bad_rows:
                 raise UnreadableLogError(place, problem, "leave it out with --skip-bad-rows")
 
@@ -98,9 +101,47 @@ def whole(source: Source) -> Any:
 
 
 def looks_like_json(source: Source) -> bytes:
-    """First byte of the content if it can be JSON ("{" or "["), else nothing."""
-    start = source.head.removeprefix(_BOM).lstrip()[:1]
-    return start if start in (b"{", b"[") else b""
+    """First byte of the content if it can be JSON ("{" or "["), else nothing.
+
+    Lines before it that are blank or hold no more than null, a number, a string do not matter: they
+    are malformed rows of a file whose format its other rows tell.
+    """
+    head = source.head.removeprefix(_BOM)
+    while head:
+        line, _, rest = head.partition(b"\n")
+        start = line.strip(_BLANK)[:1]
+        if start in (b"{", b"["):
+            return start
+        if not is_void(line):
+            return b""
+        head = rest
+    return b""
+
+
+def is_void(line: bytes) -> bool:
+    """Whether a line is blank or a JSON value without anything in it that could be a row."""
+    if not line.strip(_BLANK):
+        return True
+    try:
+        value = parse(line)
+    except ValueError:
+        return False
+    return not value or not isinstance(value, dict | list)
+
+
+def reason_without_rows(source: Source) -> str:
+    """Why the content holds no row, whatever its format; nothing if it might hold one."""
+    if not source.head:
+        return "cut short before the first row" if source.is_cut else "it is empty"
+    lines = source.head.removeprefix(_BOM).split(b"\n")
+    is_all = len(source.head) < HEAD_BYTES
+    if all(map(is_void, lines if is_all else lines[:-1])) and (is_all or len(lines) > 1):
+        blank = not any(line.strip(_BLANK) for line in lines)
+        return "every line is blank" if blank else "no line holds a row"
+    full = [line for line in lines if not is_void(line)]
+    if is_all and len(full) == 1 and full[0].lstrip().startswith(b"{") and not first_object(source):
+        return "its only line is cut short"
+    return ""
 
 
 def first_object(source: Source) -> dict[str, Any]:
@@ -116,10 +157,14 @@ def _first_object(source: Source) -> dict[str, Any]:
         return {}
     with source.open() as stream:
         try:
-            for _ in range(8):
+            tries = 0
+            while tries < _TRIES:
                 line = stream.readline(_FIRST_LINE_BYTES).removeprefix(_BOM)
                 if not line:
                     break
+                if is_void(line):
+                    continue
+                tries += 1
                 try:
                     value = parse(line)
                 except ValueError:

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 
 import fsspec
 
-from m2po_lab.logs.inflate import inflated, is_compressed, read_up_to
+from m2po_lab.logs.inflate import BROKEN, inflated, is_compressed, read_up_to
 
 HEAD_BYTES = 65_536
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".zstd")
@@ -89,6 +89,18 @@ class Source:
     def is_compressed(self) -> bool:
         """Whether the content is gzip or zstd."""
         return is_compressed(self._magic)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the content is compressed and ends before its first byte is out."""
+        if not self.is_compressed:
+            return False
+        try:
+            with self.open() as stream:
+                stream.read(1)
+        except BROKEN:
+            return True
+        return False
 
     def open_seekable(self) -> IO[bytes]:
         """Open the content for random access; compressed content is held in memory."""
