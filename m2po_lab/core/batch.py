@@ -175,8 +175,8 @@ class TokenBatch:
     def log_ratio(self, ratio: str = "current/behavior") -> Array:
         """Log-ratio d = log(numerator policy / denominator policy), nats, 0 where not kept.
 
-        Computed in float64 from the log-probs as given. Selecting before anything else keeps NaN in
-        padding out of values and gradients.
+        Computed in float64 from the log-probs as given. Selecting in both columns before they meet
+        keeps NaN and infinities in padding out of values and gradients.
 
         Raises:
             ValueError: unknown ratio, or one of its two columns is absent.
@@ -187,9 +187,12 @@ class TokenBatch:
         for name, array in columns:
             if array is None:
                 raise ValueError(f"ratio {ratio} needs {name}, which this batch does not have")
-        top, bottom = (float64(array) for _, array in columns)
-        zero = self.xp.zeros((), dtype=top.dtype, device=top.device)
-        return self.xp.where(self.keep, top - bottom, zero)
+        top, bottom = (self._kept_or_zero(float64(array)) for _, array in columns)
+        return top - bottom
+
+    def _kept_or_zero(self, values: Array) -> Array:
+        zero = self.xp.zeros((), dtype=values.dtype, device=values.device)
+        return self.xp.where(self.keep, values, zero)
 
     def replace(self, **changes: Any) -> "TokenBatch":
         """Return a copy with some fields changed; shapes are checked again."""

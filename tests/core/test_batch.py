@@ -152,3 +152,29 @@ def test_a_log_of_text_only_still_has_rows():
     assert batch.n_rows == 2
     assert batch.row_counts.tolist() == [2, 3]
     assert batch.present() == ("keep",)
+
+
+def test_masked_infinities_never_meet_and_warn_of_nothing():
+    masked = np.asarray([[-1.0, -np.inf, NAN, np.inf]])
+    batch = TokenBatch(
+        behavior_logp=masked - [[1.0, 0.0, 0.0, 0.0]],
+        current_logp=masked,
+        keep=np.asarray([[True, False, False, False]]),
+    )
+    with np.errstate(all="raise"):
+        assert batch.log_ratio().tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+
+def test_masked_infinities_give_no_gradient():
+    torch = pytest.importorskip("torch")
+    columns = [
+        torch.tensor([[-1.0, low, NAN]], dtype=torch.float64, requires_grad=True)
+        for low in (-float("inf"), float("inf"))
+    ]
+    batch = TokenBatch(
+        behavior_logp=columns[0],
+        current_logp=columns[1],
+        keep=torch.tensor([[True, False, False]]),
+    )
+    torch.sum(torch.exp(batch.log_ratio())).backward()
+    assert [column.grad.tolist() for column in columns] == [[[-1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]]]
