@@ -31,7 +31,7 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
         "overlap": what_if.overlap,
         "sweeps": what_if.sweeps,
         "reach": what_if.reach,
-        "attribution": attribution_report(analysis.computable),
+        "attribution": attribution_report(analysis.computable, analysis.integrity),
         "reward": facts_report.reward_report(facts),
         "lengths": facts_report.lengths_report(facts),
         "groups": facts_report.groups_report(facts),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from m2po_lab.analysis.attribution import proximal_is_copy
 from m2po_lab.findings.finding import Hit
 from m2po_lab.findings.view import Cell, View
 
@@ -59,7 +60,8 @@ def in_step_drift(view: View) -> Iterator[Hit]:
         if ratio in view.pairs and view.only_fresh(ratio):
             yield from _by_lag(view, ratio, "all lags lie within the updates of one rollout batch")
     ratio = "current/proximal"
-    if ratio not in view.pairs or _is_copy(view, "proximal/behavior"):
+    is_copy = proximal_is_copy(view.evidence, view.limits["equal_share"])
+    if ratio not in view.pairs or is_copy:
         return
     whole = view.pool(ratio, lambda step, trained, lag: True)
     far = whole.m2 > view.limits["drift_m2"] and whole.low > view.limits["floor_m2"]
@@ -69,11 +71,6 @@ def in_step_drift(view: View) -> Iterator[Hit]:
             "moves that far between the start of a step and the loss.",
             {"ratio": ratio, **whole.evidence()},
         )
-
-
-def _is_copy(view: View, ratio: str) -> bool:
-    pair = view.pairs.get(ratio)
-    return pair is not None and pair.equal >= view.limits["equal_share"] * max(pair.nonzero, 1)
 
 
 def position_growth(view: View) -> Iterator[Hit]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from m2po_lab.analysis.attribution import only_fresh
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.integrity.additive import Floats
 from m2po_lab.integrity.pairs import MAGNITUDES, Pair
@@ -168,18 +169,8 @@ class View:
         return slice(0, 1) if pair.n[0] > 0 else slice(0, 2)
 
     def only_fresh(self, ratio: str) -> bool:
-        """Whether every lag lies within the updates made on one rollout batch.
-
-        So it is if every trainer version used the newest version that had sampled anything, and
-        that
-        version was trained on at lag 0 too: then lag only counts updates since the rollout.
-        """
-        cells = [(t, t - g) for _, t, g in self.evidence.cells.get(ratio, {}) if g != UNKNOWN]
-        fresh = {v for t, v in cells if t == v}
-        versions = sorted({v for _, v in cells})
-        return bool(cells) and all(
-            v in fresh and not any(v < other <= t for other in versions) for t, v in cells
-        )
+        """Whether every lag lies within the updates made on one rollout batch."""
+        return only_fresh(self.evidence.cells.get(ratio, ()))
 
 
 def _of_lag(wanted: int) -> Callable[[int, int, int], bool]:

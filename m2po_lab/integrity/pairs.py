@@ -27,6 +27,8 @@ TAIL = 0.5
 """Beyond this |d| a token is in a tail: its ratio is off by a factor of 1.6."""
 PRODUCT = 8.0
 """A row whose d add up to more than this, either way, has a product ratio beyond any use (3000)."""
+EQUAL_SHARE = 0.999
+"""Share of bitwise equal tokens from which a column is a copy; float32 agrees by chance 1e-6."""
 QUADRANTS = ("A>0,r>1", "A>0,r<=1", "A<0,r<1", "A<0,r>=1", "A=0")
 
 

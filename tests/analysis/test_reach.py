@@ -120,3 +120,13 @@ def test_without_lag_zero_nothing_is_separable():
     found = scan([stale([2, 8])]).to_dict()["attribution"]
     assert found["separable"] is False
     assert found["floor_lag0"] is found["staleness"] is None
+
+
+def test_a_copied_proximal_column_hides_no_staleness():
+    batch = stale([0, 8])
+    plain, copied = (
+        scan([b]).to_dict()["attribution"]
+        for b in (batch, batch.replace(proximal_logp=batch.behavior_logp))
+    )
+    assert copied == plain
+    assert copied["staleness"] > 0.01

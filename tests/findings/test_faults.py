@@ -12,7 +12,7 @@ from m2po_lab.analysis.scan import scan
 from m2po_lab.findings import CATALOG, evaluate
 from m2po_lab.logs import open_log
 from tests.findings import sick
-from tests.findings.synthetic import Columns, found, loud, make
+from tests.findings.synthetic import Columns, analyzed, found, loud, make
 
 PAIRS = [(name, maker) for name, makers in sick.CASES.items() for maker in makers]
 SEEDS = range(2)
@@ -46,6 +46,14 @@ def test_drift_is_called_by_what_the_versions_say() -> None:
     assert "in-step-drift" not in found(sick.stale(0))
     assert "staleness-drift" not in found(sick.epochs(0))
     assert not {"staleness-drift", "in-step-drift"} & set(found(sick.mismatched(0)))
+
+
+def test_the_attribution_blames_what_the_findings_blame() -> None:
+    for maker in (sick.stale, sick.epochs, sick.in_step):
+        analysis = analyzed(maker(1))
+        parts, ids = analysis.to_dict()["attribution"], {f.id for f in evaluate(analysis)}
+        assert ("staleness-drift" in ids) == (parts["staleness"] > 0.04), maker.__name__
+        assert ("in-step-drift" in ids) == ((parts["in_step"] or 0) > 0.04), maker.__name__
 
 
 def test_engine_faults_are_told_apart() -> None:

@@ -3,6 +3,8 @@
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from m2po_lab.analysis import Analysis
 from m2po_lab.analysis.scan import scan
 from m2po_lab.findings import Finding, evaluate
@@ -56,3 +58,13 @@ def test_one_log_prob_too_few_is_a_length_mismatch() -> None:
     assert found["length-mismatch"].evidence["columns"] == {"behavior shorter": 1}
     assert "missing-log-probs" in found
     assert analysis.integrity.rows.unaligned == 1
+
+
+def test_the_attribution_and_the_findings_name_the_same_cause() -> None:
+    for name in ("trl_grpo_bf16", "verl_grpo_fp16"):
+        analysis, found = read(name)
+        report = analysis.to_dict()
+        parts, whole = report["attribution"], report["ratios"]["current/behavior"]["all"]["m2"]
+        assert "in-step-drift" in found
+        assert parts["staleness"] == 0.0
+        assert parts["in_step"] == pytest.approx(whole - parts["floor_lag0"])
