@@ -10,6 +10,7 @@ from m2po_lab.logs.jsontext import first_object, reason_without_rows
 from m2po_lab.logs.reader import Notes, Reader, ReadOptions
 from m2po_lab.logs.registry import READERS, by_name
 from m2po_lab.logs.source import Source
+from m2po_lab.logs.twins import twins
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,18 @@ def units_of(path: str, sources: Sequence[Source], options: ReadOptions) -> list
             groups.setdefault(reader.name, []).append(source)
     if not groups:
         raise _unknown(path, sources)
-    units = []
+    arranged, remarks = {}, {}
     for name, found in groups.items():
-        notes = Notes()
-        arranged = by_name(name).arrange(found, notes) or [()]  # nothing ready: the remarks stay
-        units += [Unit(path, name, group, tuple(notes.remarks)) for group in arranged]
-    return units
+        notes, reader = Notes(), by_name(name)
+        arranged[name] = reader, reader.arrange(found, notes) or [()]  # nothing ready: remarks stay
+        remarks[name] = notes.remarks
+    for name, sentence in twins(arranged, options).items():
+        remarks[name].append(sentence)
+    return [
+        Unit(path, name, group, tuple(remarks[name]))
+        for name, (_, found) in arranged.items()
+        for group in found
+    ]
 
 
 def choose(source: Source, options: ReadOptions) -> Reader | None:
