@@ -86,7 +86,7 @@ class Analysis:
         for mine, theirs in ((self.tokens, other.tokens), (self.rows, other.rows)):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
-        self.metrics = [*self.metrics, *other.metrics]
+        self.metrics = series_joined([*self.metrics, *other.metrics])
         self.inputs = joined([*self.inputs, *other.inputs])
         self.partial = self.partial or other.partial
 
@@ -117,6 +117,15 @@ class Analysis:
         if self._numbers is None:
             self._numbers = numbers(self)
         return report(self, copy.deepcopy(self._numbers))
+
+
+def series_joined(metrics: list[MetricSeries]) -> list[MetricSeries]:
+    """Return one series a name and framework; later files follow earlier ones."""
+    found: dict[tuple[str, str], MetricSeries] = {}
+    for series in metrics:
+        key = (series.name, series.framework)
+        found[key] = found[key].followed_by(series) if key in found else series
+    return list(found.values())
 
 
 def joined(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:

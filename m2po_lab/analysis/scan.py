@@ -8,10 +8,12 @@ from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.tables import RatioTables, add_chunk
 from m2po_lab.analysis.worst import Worst
 from m2po_lab.core.batch import RATIOS, TOKEN_FIELDS, TokenBatch
-from m2po_lab.integrity import BatchIntegrity, checked
+from m2po_lab.integrity import BatchIntegrity, Memory, checked
 
 
-def scan(batches: Iterable[TokenBatch], options: Options | None = None) -> Analysis:
+def scan(
+    batches: Iterable[TokenBatch], options: Options | None = None, memory: Memory | None = None
+) -> Analysis:
     """Analyze a stream of batches in one pass.
 
     What cannot be trusted is left out first (`m2po_lab.integrity`). Memory does not depend on how
@@ -21,11 +23,14 @@ def scan(batches: Iterable[TokenBatch], options: Options | None = None) -> Analy
     Args:
         batches: whole rows each; a `Log` of `m2po_lab.logs.open_log` or any iterable.
         options: what to compute.
+        memory: rows that other scans of the same log have counted; grows.
     """
-    scanner = Scanner(options or Options())
-    for clean, evidence in checked(map(on_host, batches)):
+    scanner, memory = Scanner(options or Options()), memory or Memory()
+    for clean, evidence in checked(map(on_host, batches), memory):
         scanner.add(clean, evidence)
-    return scanner.finish()
+    analysis = scanner.finish()
+    analysis.integrity = analysis.integrity + BatchIntegrity(files=memory.new_files())
+    return analysis
 
 
 def on_host(batch: TokenBatch) -> TokenBatch:

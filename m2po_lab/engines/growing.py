@@ -75,7 +75,7 @@ class Growing:
         merged = Analysis(options=self.options)
         for unit in units:
             merged.absorb(self._scanned[_key(unit)][1])
-        if merged.integrity.keys.repeated:
+        if merged.integrity.counted_twice:
             return local(Log(units, log.options, log.path), self.options, watch)
         return merged
 

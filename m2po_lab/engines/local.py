@@ -1,17 +1,50 @@
-"""The scan in this process, one batch after the other."""
+"""The scan in this process, one part of the log after the other."""
 
 from collections.abc import Iterator
 
 from m2po_lab.analysis import Analysis, Options, scan
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.engines.watch import Watch
+from m2po_lab.integrity import Memory
 from m2po_lab.logs.open import Log
+
+MOST_PARTS = 64
+"""Parts of neighbouring files that are scanned by themselves and then merged in order.
+
+It depends on nothing but the log, so every engine adds the same numbers in the same order.
+"""
 
 
 def local(log: Log, options: Options, watch: Watch) -> Analysis:
-    """Scan in this process, one batch after the other."""
-    analysis = scan(_watched(log, watch), options)
-    return _with_inputs(analysis, log)
+    """Scan in this process, part by part; rows are known across parts."""
+    merged, memory = Analysis(options=options), Memory()
+    for part in log.parts(MOST_PARTS):
+        if watch.stop.requested:
+            merged.partial = True
+            break
+        merged.absorb(scan_part(part, options, watch, memory))
+        log.inputs += part.inputs
+        log.bad_rows += part.bad_rows
+    if not (log.is_part or merged.rows["read"] or merged.metrics or merged.partial):
+        raise log.nothing_read()
+    return merged
+
+
+def scan_part(log: Log, options: Options, watch: Watch, memory: Memory | None = None) -> Analysis:
+    """Scan a part of a log as one stream.
+
+    Args:
+        log: the part.
+        options: what to compute.
+        watch: progress comes once a batch; a stop ends the reading.
+        memory: the rows of other parts that this process has seen; grows.
+    """
+    analysis = scan(_watched(log, watch), options, memory)
+    analysis.inputs = [{**entry.to_dict(), "remarks": entry.remarks} for entry in log.inputs]
+    analysis.metrics = list(log.metrics)
+    analysis.partial = log.partial
+    analysis.rows["bad"] = analysis.rows.get("bad", 0) + log.bad_rows
+    return analysis
 
 
 def _watched(log: Log, watch: Watch) -> Iterator[TokenBatch]:
@@ -31,12 +64,3 @@ def _watched(log: Log, watch: Watch) -> Iterator[TokenBatch]:
             return
         yield batch
         watch.progress(batch.n_rows, batch.shape[0])
-
-
-def _with_inputs(analysis: Analysis, log: Log) -> Analysis:
-    """Add what the log says about its reading to the analysis of its tokens."""
-    analysis.inputs = [{**entry.to_dict(), "remarks": entry.remarks} for entry in log.inputs]
-    analysis.metrics = list(log.metrics)
-    analysis.partial = log.partial
-    analysis.rows["bad"] = analysis.rows.get("bad", 0) + log.bad_rows
-    return analysis

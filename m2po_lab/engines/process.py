@@ -6,16 +6,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 
 from m2po_lab.analysis import Analysis, Options
-from m2po_lab.engines.local import local
+from m2po_lab.engines.local import MOST_PARTS, local, scan_part
 from m2po_lab.engines.watch import Watch
 from m2po_lab.logs.open import Log
 
-PARTS_A_WORKER = 4
 SECONDS_BETWEEN_LOOKS = 0.2
 
 
 def process(log: Log, options: Options, watch: Watch, workers: int | None = None) -> Analysis:
-    """Scan the files of a log in a pool of processes and merge in the order of the files.
+    """Scan the parts of a log in a pool of processes and merge in the order of the files.
+
+    The report is that of `local`, byte for byte: the parts are the same.
 
     Workers cannot see each other's rows: if a row turns out to be in two parts, the log is read
     once more in one process, which counts it once.
@@ -27,7 +28,7 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
         workers: processes; None takes as many as there are CPUs.
     """
     count = workers or os.cpu_count() or 1
-    parts = _parts(log, count * PARTS_A_WORKER)
+    parts = log.parts(MOST_PARTS)
     if len(parts) < 2:
         return local(log, options, watch)
     context = get_context("spawn")
@@ -42,19 +43,9 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
             merged.absorb(future.result())
     if not (merged.rows["read"] or merged.metrics or stopped):
         raise log.nothing_read()
-    if merged.integrity.keys.repeated and not stopped:
+    if merged.integrity.counted_twice and not stopped:
         return local(log, options, watch)
     return merged
-
-
-def _parts(log: Log, most: int) -> list[Log]:
-    """Split the units of a log into at most `most` neighbouring groups of about the same number."""
-    units = log.units
-    size = max(1, -(-len(units) // most))
-    return [
-        Log(units[i : i + size], log.options, log.path, is_part=True)
-        for i in range(0, len(units), size)
-    ]
 
 
 def _ignore_interrupts() -> None:
@@ -63,7 +54,7 @@ def _ignore_interrupts() -> None:
 
 
 def _scan_part(log: Log, options: Options) -> Analysis:
-    return local(log, options, Watch())
+    return scan_part(log, options, Watch())
 
 
 def _wait(futures: list[Future[Analysis]], watch: Watch) -> bool:

@@ -81,20 +81,30 @@ zero_filled = _faults("zero_filled", "have a behavior log-prob of exactly 0.0 in
 
 
 def empty_rows(view: View) -> Iterator[Hit]:
-    """Rows without a kept token."""
+    """Rows without a kept token, by their mask or because every token was excluded."""
     rows = view.evidence.rows
-    if rows.empty:
+    if count := rows.empty + rows.emptied:
+        why = f" {rows.emptied} of them lost every token to other faults." if rows.emptied else ""
         yield Hit(
-            f"{rows.empty} of {rows.read} rows keep no token; they are in no denominator.",
-            {"ratio": None, "rows": rows.empty, "rows_read": rows.read},
+            f"{count} of {rows.read} rows keep no token; they are in no denominator.{why}",
+            {"ratio": None, "rows": count, "rows_read": rows.read, "emptied": rows.emptied},
         )
 
 
 def duplicate_rows(view: View) -> Iterator[Hit]:
     """Rows that were read again."""
     rows, twice = view.evidence.rows, view.evidence.keys.repeated
-    if rows.duplicate or twice:
-        late = f" {twice} more were read by different workers and count twice." if twice else ""
+    files = view.evidence.files.repeated
+    if rows.duplicate or twice or files:
+        late = ""
+        if twice or files:
+            what = " and ".join(
+                f"{n} {name}" for n, name in ((twice, "more rows"), (files, "whole files")) if n
+            )
+            late = (
+                f" {what} are in parts that were analyzed apart and merged: THEY COUNT TWICE in "
+                "every number. Analyze the parts together."
+            )
         yield Hit(
             f"{rows.duplicate} of {rows.read} rows repeat a row before them and are counted once "
             f"({view.evidence.tokens.duplicate} tokens left out).{late}",
@@ -104,6 +114,7 @@ def duplicate_rows(view: View) -> Iterator[Hit]:
                 "rows_read": rows.read,
                 "tokens": view.evidence.tokens.duplicate,
                 "counted_twice": twice,
+                "files_counted_twice": files,
             },
         )
 

@@ -8,6 +8,7 @@ and machines in any order. Everything in it is counts and sums: what it means is
 findings.
 """
 
+from m2po_lab.integrity.check import Memory as Memory
 from m2po_lab.integrity.check import check as check
 from m2po_lab.integrity.check import checked as checked
 from m2po_lab.integrity.evidence import BatchIntegrity as BatchIntegrity

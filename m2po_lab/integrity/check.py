@@ -1,13 +1,14 @@
 """check: a batch in, the same batch without what cannot be trusted and the evidence for it out."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.integrity import columns, edges, groups, pairs, shifts, steps, versions
 from m2po_lab.integrity.additive import Bools
-from m2po_lab.integrity.copies import tell_copies
+from m2po_lab.integrity.copies import Shelf, tell_copies
 from m2po_lab.integrity.duplicates import Keys, content, duplicates
 from m2po_lab.integrity.evidence import BatchIntegrity, RowCounts
 from m2po_lab.integrity.exclude import exclude, unaligned
@@ -65,16 +66,41 @@ def check(
     return batch.replace(keep=keep.reshape(batch.shape)), evidence
 
 
-def checked(batches: Iterable[TokenBatch]) -> Iterator[tuple[TokenBatch, BatchIntegrity]]:
+@dataclass
+class Memory:
+    """What identifies the rows that were counted, across the parts of a log.
+
+    Attributes:
+        keys: of rows with ids, 8 bytes each.
+        shelf: contents of files whose rows have none.
+    """
+
+    keys: Keys = field(default_factory=Keys)
+    shelf: Shelf = field(default_factory=Shelf)
+
+    def new_files(self) -> Keys:
+        """Keys of the files that came since the last call."""
+        new = np.sort(np.array([*self.shelf.fresh], dtype=np.uint64))
+        self.shelf.fresh.clear()
+        return Keys((new,) if new.size else ())
+
+
+def checked(
+    batches: Iterable[TokenBatch], memory: Memory | None = None
+) -> Iterator[tuple[TokenBatch, BatchIntegrity]]:
     """Check a stream of batches in the order of the log.
 
     Finds duplicates across batches, and files that repeat another. The keys of all rows with ids
     are kept, 8 bytes a row.
+
+    Args:
+        batches: whole files, one after the other.
+        memory: what was counted before; grows.
     """
-    seen = Keys()
-    for batch, copies in tell_copies(batches):
-        clean, evidence = check(batch, seen, copies)
-        seen += evidence.keys
+    memory = memory or Memory()
+    for batch, copies in tell_copies(batches, memory.shelf):
+        clean, evidence = check(batch, memory.keys, copies)
+        memory.keys += evidence.keys
         yield clean, evidence
 
 
@@ -95,7 +121,7 @@ def _count_rows(flat: Flat, logged: Flat, clean: Flat, repeated: Bools) -> tuple
         kept=int(live.sum()),
         empty=int(empty.sum()),
         duplicate=int(repeated.sum()),
-        bad=int(lost.sum()),
+        emptied=int(lost.sum()),
         unaligned=int(apart.sum()),
     )
     return counts, live

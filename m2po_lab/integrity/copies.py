@@ -16,14 +16,20 @@ FEWEST_ROWS = 2
 """A file of one row is no shard: two equal answers in two files may be honest."""
 
 
-def tell_copies(batches: Iterable[TokenBatch]) -> Iterator[tuple[TokenBatch, Bools]]:
+def tell_copies(
+    batches: Iterable[TokenBatch], shelf: "Shelf | None" = None
+) -> Iterator[tuple[TokenBatch, Bools]]:
     """Yield each batch with the rows that belong to a copy of an earlier file, (B,) boolean.
 
     Only files whose rows have no ids can be copies, and only of a file of the same step. A file is
     held back while it agrees with the beginning of an earlier one, so that nothing has to be taken
     out of the statistics later; at most one file is held. Batches come in the order of the log.
+
+    Args:
+        batches: whole files.
+        shelf: the files that came before; grows.
     """
-    shelf = _Shelf()
+    shelf = shelf or Shelf()
     for batch in batches:
         rows = batch.rows
         if rows is None or rows.source is None or rows.row_id is not None:
@@ -43,11 +49,12 @@ def _row_keys(batch: TokenBatch) -> Hashes:
     return key
 
 
-class _Shelf:
+class Shelf:
     """Contents of the files so far, and the batches that wait for a verdict."""
 
     def __init__(self) -> None:
         self.files: set[bytes] = set()
+        self.fresh: set[int] = set()
         self.prefixes: set[bytes] = set()
         self.held: list[tuple[TokenBatch, Bools]] = []
         self.source: str | None = None
@@ -75,9 +82,12 @@ class _Shelf:
     def close(self) -> None:
         """The open file is complete: is it one of those before?"""
         if self.open_rows:
-            if self.digest in self.files and len(self.open_rows) >= FEWEST_ROWS:
-                for copied, at in self.open_rows:
-                    copied[at] = True
+            if len(self.open_rows) >= FEWEST_ROWS:
+                if self.digest in self.files:
+                    for copied, at in self.open_rows:
+                        copied[at] = True
+                else:
+                    self.fresh.add(int.from_bytes(self.digest, "little"))
             self.files.add(self.digest)
             self.prefixes.update(self.trail)
         self.source, self.digest, self.trail, self.open_rows = None, b"", [], []

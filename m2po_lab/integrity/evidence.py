@@ -41,21 +41,34 @@ class TokenCounts(Additive):
 
 @dataclass(frozen=True)
 class RowCounts(Additive):
-    """Rows read = kept + excluded; `bad` are rows that the exclusions left nothing of."""
+    """Rows read = kept + excluded; each row is counted once.
+
+    Args:
+        read: rows that became part of a batch.
+        kept: with a counted token.
+        empty: whose mask keeps no token.
+        emptied: well formed, but every token that the mask keeps was excluded for its values.
+        duplicate: that repeat another row.
+        unaligned: whose columns do not belong to the same tokens.
+    """
 
     read: int = 0
     kept: int = 0
     empty: int = 0
+    emptied: int = 0
     duplicate: int = 0
-    bad: int = 0
     unaligned: int = 0
 
     def to_dict(self, unreadable: int = 0) -> dict[str, object]:
-        """The report's `rows`; `unreadable` rows never became part of a batch."""
+        """The report's `rows`.
+
+        Under `empty` are all rows without a counted token, for whichever reason; under `bad` only
+        the `unreadable` ones: malformed or cut short, they never became part of a batch.
+        """
         excluded = {
-            "empty": self.empty,
+            "empty": self.empty + self.emptied,
             "duplicate": self.duplicate,
-            "bad": self.bad + unreadable,
+            "bad": unreadable,
             "unaligned": self.unaligned,
         }
         return {"read": self.read + unreadable, "kept": self.kept, "excluded": excluded}
@@ -82,6 +95,7 @@ class BatchIntegrity(Additive):
         shifts, pairs, cells, halves: ratio -> evidence on its log-ratio.
         steps: step -> time line.
         keys: identities of the rows, to recognise duplicates in other parts.
+        files: identities of files whose rows have no ids, for the same.
     """
 
     tokens: TokenCounts = field(default_factory=TokenCounts)
@@ -102,6 +116,12 @@ class BatchIntegrity(Additive):
     halves: dict[str, Halves] = field(default_factory=dict)
     steps: dict[int, Step] = field(default_factory=dict)
     keys: Keys = field(default_factory=Keys)
+    files: Keys = field(default_factory=Keys)
+
+    @property
+    def counted_twice(self) -> int:
+        """Rows, and files of rows without ids, that two parts counted unseen by each other."""
+        return self.keys.repeated + self.files.repeated
 
     def untrusted(self) -> dict[str, str]:
         """Ratio -> what it needs to be computable; such a ratio has no statistics."""

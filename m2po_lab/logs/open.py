@@ -8,7 +8,7 @@ from typing import Any
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs.detect import Unit, units_of
 from m2po_lab.logs.errors import UnreadableLogError
-from m2po_lab.logs.find import find
+from m2po_lab.logs.find import find, natural
 from m2po_lab.logs.guard import guarded
 from m2po_lab.logs.merging import coalesce
 from m2po_lab.logs.metrics import MetricSeries
@@ -151,13 +151,15 @@ class Log(Iterator[TokenBatch]):
         """Logs that together hold this one's files, to be read in other processes.
 
         A part without a readable row is no error; whether the whole has one is for the caller to
-        check (`nothing_read`).
+        check (`nothing_read`). Files come in their natural order, however the paths were named:
+        the order of sums then depends on the files alone.
 
         Args:
             most: at most this many parts, of neighbouring files; None makes one a unit.
         """
         size = 1 if most is None else max(1, -(-len(self.units) // most))
-        groups = [self.units[i : i + size] for i in range(0, len(self.units), size)]
+        units = sorted(self.units, key=_place)
+        groups = [units[i : i + size] for i in range(0, len(units), size)]
         return [Log(group, self.options, self.path, is_part=True) for group in groups]
 
     @property
@@ -202,3 +204,8 @@ def open_log(
         seen.update(sources)
         units += units_of(os.fspath(p), sources, options) if sources else []
     return Log(units, options, shown)
+
+
+def _place(unit: Unit) -> list[tuple[int, int | str]]:
+    """Where a unit stands in the natural order of all files, whatever the order of the paths."""
+    return natural(unit.sources[0].path if unit.sources else unit.path)
