@@ -90,7 +90,8 @@ CATALOG: Mapping[str, Entry] = {
     "empty-rows": Entry(
         "info",
         "Rows without a kept token",
-        "Rows whose mask keeps nothing. They are in no denominator.",
+        "Rows whose mask keeps nothing, or all of whose tokens were excluded for their values. "
+        "They are in no denominator.",
         "Nothing, if they are padding or dropped samples; they must not enter sequence means "
         "either.",
         "verl#7771, SkyRL#1707, miles#2796",

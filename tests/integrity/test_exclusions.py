@@ -157,3 +157,23 @@ def test_positions_are_counted_in_doubling_bins() -> None:
         1
     ].faults.values()
     assert fault.positions[:4].tolist() == [1, 1, 1, 2]
+
+
+def test_a_row_without_a_counted_token_is_empty_for_whichever_reason() -> None:
+    good = {"behavior": [-1.0, -2.0], "proximal": [-1.0, -2.0], "keep": [True, True], "id": "good"}
+    masked = {**good, "keep": [False, False], "id": "masked"}
+    faulty = {**good, "behavior": [np.nan, -9999.0], "id": "faulty"}
+    rows = check(batch([good, masked, faulty]))[1].rows
+    assert (rows.kept, rows.empty, rows.emptied) == (1, 1, 1)
+    assert rows.to_dict() == {
+        "read": 3,
+        "kept": 1,
+        "excluded": {"empty": 2, "duplicate": 0, "bad": 0, "unaligned": 0},
+    }
+
+
+def test_only_rows_that_could_not_be_read_are_bad() -> None:
+    good = {"behavior": [-1.0, -2.0], "proximal": [-1.0, -2.0], "id": "good"}
+    found = check(batch([good]))[1].rows.to_dict(unreadable=2)
+    assert (found["read"], found["kept"]) == (3, 1)
+    assert found["excluded"] == {"empty": 0, "duplicate": 0, "bad": 2, "unaligned": 0}

@@ -56,7 +56,7 @@ def test_every_token_is_counted_once(rows: list[dict[str, Any]]) -> None:
     assert t.kept == int(np.asarray(clean.keep).sum())
     parts = (t.kept, t.masked, t.unaligned, t.non_finite, t.sentinel, t.positive, t.zero_filled)
     assert sum(parts) + t.duplicate == t.logged
-    assert r.kept + r.empty + r.duplicate + r.unaligned + r.bad == r.read == len(rows)
+    assert r.kept + r.empty + r.emptied + r.duplicate + r.unaligned == r.read == len(rows)
 
 
 @FEW
