@@ -29,8 +29,8 @@ class M2POLossConfig(PolicyLossConfig):
         reuse_old_log_probs: with scope "exact" and bypass_mode=false, the first mini-batch of a
             step takes the log-probs that were recomputed at its start instead of a pass of its own.
         objective: parameters of the objective by name, such as `eps_low`; see the core's registry.
-        staleness: versions between the policy that sampled and the one that is trained, in steps;
-            read by the Stale-k sampler. None: whatever comes.
+        staleness: largest number of versions between the policy that sampled a token and the one
+            that is trained; older rows stop the run. None: whatever comes.
         steps_per_sync: `trainer.parameter_sync_step`: calls of the update between two versions.
         log_dir: folder of the native token log; None writes none.
         log_every: every how many steps the log is written.

@@ -50,7 +50,7 @@ class M2POEngineMixin:
         if settings is None:
             return super().train_batch(data, loss_function)  # type: ignore[misc]
         ranks = Ranks(self.get_data_parallel_group(), get_device_id())  # type: ignore[attr-defined]
-        mini = MiniBatch.of(data, settings, ranks)
+        mini = MiniBatch.of(data, settings, ranks, self._m2po_version(settings))
         threshold, keep = self._m2po_solve(mini, settings, ranks)
         lagged = threshold if settings.scope == "lagged" and keep is None else None
         tape = Tape(loss_function, settings, mini.decoupled, lagged)

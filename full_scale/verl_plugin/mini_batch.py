@@ -9,7 +9,7 @@ from torch import Tensor
 from verl.utils import tensordict_utils as tu
 
 from full_scale.verl_plugin.config import KEY, M2POLossConfig
-from full_scale.verl_plugin.fields import like, padded
+from full_scale.verl_plugin.fields import like, padded, versions_of
 from full_scale.verl_plugin.modes import MODES
 from full_scale.verl_plugin.ranks import Ranks
 from m2po_lab.core import TokenBatch
@@ -36,8 +36,16 @@ class MiniBatch:
     decoupled: bool
 
     @classmethod
-    def of(cls, data: TensorDict, settings: M2POLossConfig, ranks: Ranks) -> "MiniBatch":
+    def of(
+        cls, data: TensorDict, settings: M2POLossConfig, ranks: Ranks, version: int = 0
+    ) -> "MiniBatch":
         """Read and check the fields; every rank raises or none does.
+
+        Args:
+            data: fields of verl; only read.
+            settings: of the plugin.
+            ranks: data-parallel ranks.
+            version: of the weights that the step started from.
 
         Raises:
             ValueError: a field is missing, or settings of verl would change the meaning.
@@ -47,7 +55,13 @@ class MiniBatch:
         behavior, old, advantage, mask = (padded(data[name]).to(ranks.device) for name in fields)
         keep = mask != 0
         differ = int(((behavior != old) & keep).sum())
-        table = ranks.table([len(keep), differ, int(keep.sum())])
+        age = max((version - first for first in versions_of(data)[0] if first >= 0), default=0)
+        table = ranks.table([len(keep), differ, int(keep.sum()), age])
+        if settings.staleness is not None and int(table[:, 3].max()) > settings.staleness:
+            raise ValueError(
+                f"{KEY}.staleness={settings.staleness}, and a row was sampled "
+                f"{int(table[:, 3].max())} versions ago; take fewer warm-up batches, or raise it"
+            )
         decoupled = bool(table[:, 1].sum() > 0)
         _meaning(settings, decoupled=decoupled, any_token=bool(table[:, 2].sum() > 0))
         start = int(table[: ranks.index, 0].sum())

@@ -181,5 +181,7 @@ def sampled(row_ids: list[str | None], fraction: float) -> NDArray[np.bool_]:
 
 
 def _host(tensor: Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    """Bring a tensor to the host; numpy has no bfloat16, and float32 holds every one of them."""
+    still = tensor.detach()
+    array: NDArray[Any] = (still.float() if still.is_floating_point() else still).cpu().numpy()
     return array

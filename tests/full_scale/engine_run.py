@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import verl  # noqa: F401 - loads the modules named in VERL_USE_EXTERNAL_MODULES
-from tensordict import TensorDict
+from tensordict import NonTensorStack, TensorDict
 from torch.distributed.device_mesh import init_device_mesh
 from verl.trainer.config import CheckpointConfig
 from verl.utils import tensordict_utils as tu
@@ -140,6 +140,9 @@ def with_behavior(engine, data, settings):
     data["old_log_probs"] = nested(rows) if settings.get("decoupled") else behavior
     for name in settings.get("without", ()):
         del data[name]
+    if settings.get("sampled_at") is not None:
+        tag = {"min_global_steps": settings["sampled_at"], "max_global_steps": 4}
+        data["extra_fields"] = NonTensorStack(*[tag] * len(data))
     if settings.get("weights"):
         data["rollout_is_weights"] = behavior
     return data
@@ -147,7 +150,15 @@ def with_behavior(engine, data, settings):
 
 def train(model, settings):
     """Train on a few mini-batches; masks, metrics and weights that came out."""
-    names = ("loss_mode", "scope", "budget", "reuse_old_log_probs", "log_dir", "objective")
+    names = (
+        "staleness",
+        "loss_mode",
+        "scope",
+        "budget",
+        "reuse_old_log_probs",
+        "log_dir",
+        "objective",
+    )
     policy = M2POLossConfig(**{name: settings[name] for name in names if name in settings})
     actor = FSDPActorConfig(
         strategy="fsdp2",
@@ -169,6 +180,8 @@ def train(model, settings):
         checkpoint_config=CheckpointConfig(),
     )
     engine.initialize()
+    # As after four steps: verl counts them in the schedule of the learning rate.
+    engine.lr_scheduler.last_epoch = 4
     engine.numbers, engine.passes = [], 0
     engine.tokens = {name: [] for name in ("keep", "d", "advantage", "valid")}
     loss = partial(ppo_loss, config=actor)

@@ -79,6 +79,8 @@ def settings(model, data, out, steps, **more):
         f"{actor}.fsdp_config.use_torch_compile": "false",
         f"{actor}.fsdp_config.model_dtype": "fp32",
         f"{actor}.fsdp_config.dtype": "float32",
+        # Without it verl runs the forward pass under bfloat16, whose noise is all there is to see.
+        f"+{actor}.fsdp_config.mixed_precision": "{param_dtype:fp32,reduce_dtype:fp32}",
         f"{actor}.ppo_mini_batch_size": PROMPTS // 2,
         f"{actor}.ppo_micro_batch_size_per_gpu": 4,
         f"{actor}.optim.lr": 3e-4,

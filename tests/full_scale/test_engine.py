@@ -29,6 +29,8 @@ ALONE = [
     {"name": "no_bypass", "micro": 2, "decoupled": True},
     {"name": "proximal_in_bypass", "micro": 2, "scope": "proximal"},
     {"name": "corrected_twice", "micro": 2, "weights": True},
+    {"name": "old_enough", "micro": 2, "staleness": 3, "sampled_at": 1},
+    {"name": "too_old", "micro": 2, "staleness": 2, "sampled_at": 1},
     {"name": "whole_batch_rule", "micro": 2, "loss_mode": "lab_bapo"},
 ]
 PAIR = [
@@ -189,11 +191,18 @@ def test_the_lagged_scope_solves_once_and_then_cuts_at_the_threshold_before(alon
         ("no_bypass", "bypass_mode=true"),
         ("proximal_in_bypass", "bypass_mode=false"),
         ("corrected_twice", "rollout_is=null"),
+        ("too_old", "3 versions ago"),
         ("whole_batch_rule", "lab_ppo"),
     ],
 )
 def test_what_would_mean_something_else_is_refused_with_a_remedy(alone, name, remedy):
     assert remedy in str(alone[name]["error"])
+
+
+def test_staleness_is_counted_from_the_version_that_the_step_started_from(alone):
+    for each in numbers(alone["old_enough"]):
+        ages = [each[f"m2po/staleness{end}"] for end in ("", "_low", "_high")]
+        assert ages == [0, 0, 3]
 
 
 def test_all_ranks_refuse_together(pair):

@@ -42,8 +42,11 @@ def mini():
     )
     padded = torch.nested.to_padded_tensor(nested(where), 0)
     keep = torch.arange(4) < torch.tensor(LENGTHS)[:, None]
-    batch = TokenBatch(behavior_logp=-padded, advantage=padded, keep=keep)
-    return MiniBatch(data, batch, torch.arange(7, 10), decoupled=False)
+    # bfloat16, as verl infers under autocast: numpy has no such type.
+    batch = TokenBatch(
+        behavior_logp=-padded, proximal_logp=-padded.bfloat16(), advantage=padded, keep=keep
+    )
+    return MiniBatch(data, batch, torch.arange(7, 10), decoupled=True)
 
 
 @pytest.fixture
@@ -75,6 +78,7 @@ def test_rows_are_whole_and_in_their_order_whatever_the_micro_batches(tmp_path, 
     for i, row in enumerate(rows):
         place = i + np.arange(LENGTHS[i]) / 10
         np.testing.assert_allclose(row["behavior_logp"], -place, rtol=1e-6)
+        np.testing.assert_allclose(row["proximal_logp"], -place, rtol=2**-8)
         np.testing.assert_allclose(row["current_logp"], -place - 1, rtol=1e-6)
         assert (row["step"], row["mini_batch"], row["train_version"]) == (5, 1, 4)
 
