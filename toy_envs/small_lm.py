@@ -12,6 +12,9 @@ from toy_envs.policy import Engine, draw
 
 Cache = list[tuple[Tensor, Tensor]]
 
+EMBEDDING_STD = 0.02
+"""Standard deviation of initial embeddings, as in GPT-2."""
+
 
 @dataclass(frozen=True)
 class SmallLMConfig:
@@ -63,8 +66,9 @@ class Block(nn.Module):
 class SmallLM(nn.Module):
     """Token and position embeddings, blocks, a final norm and an untied head.
 
-    Initialised as PyTorch does by default: GPT-2's small initial weights learn the running sum so
-    slowly that the warm start of the recipes would end at .6 % accuracy instead of 9 %.
+    Embeddings start as small as GPT-2's, the rest as PyTorch's default. With GPT-2's small weights
+    everywhere the warm start of the recipes ends at .6 % accuracy instead of 9 %; with PyTorch's
+    large embeddings an update moves the policy half as far.
     """
 
     def __init__(self, config: SmallLMConfig) -> None:
@@ -75,6 +79,8 @@ class SmallLM(nn.Module):
         self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+        for embedding in (self.tokens, self.positions):
+            nn.init.normal_(embedding.weight, std=EMBEDDING_STD)
 
     def forward(self, ids: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         """(B, T) ids -> (B, T, vocabulary) logits, and the cache to go on from."""
