@@ -61,12 +61,13 @@ def binned_report(tokens: Binned, rule: Objective) -> dict[str, Any]:
     count, n = tokens.count, float(tokens.count.sum())
     dropped = ~np.asarray(rule.keep(batch)) & (tokens.advantage != 0)
     weight = np.asarray(rule.weight(batch), dtype=np.float64)
-    total, square = float((count * weight).sum()), float((count * weight * weight).sum())
-    ess = ratio(total * total, n * square)
+    some = np.where(tokens.advantage != 0, count, 0.0)
+    total, square = float((some * weight).sum()), float((some * weight * weight).sum())
+    ess = ratio(total * total, float(some.sum()) * square)
     return {
         "zero_gradient_fraction": ratio(float(count[dropped].sum()), n),
         "binding_fraction_positive": ratio(float(count[dropped & (tokens.advantage > 0)].sum()), n),
         "binding_fraction_negative": ratio(float(count[dropped & (tokens.advantage < 0)].sum()), n),
-        "weight_mean": finite(ratio(total, n)),
+        "weight_mean": finite(ratio(total, float(some.sum()))),
         "weight_ess_fraction": finite(None if ess is None else min(ess, 1.0)),
     }

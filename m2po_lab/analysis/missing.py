@@ -53,6 +53,9 @@ def not_computable(
     for name in ("clip", "budget"):
         if report["sweeps"][name] is None:
             found[f"sweeps/{name}"] = "advantage" if report["ratios"] else "two log-prob columns"
+    judged = [entry for entry in report["objectives"].values() if entry is not None]
+    if judged and all(entry["weight_mean"] is None for entry in judged):
+        found["objectives weights"] = "an advantage other than 0"
     found |= extra
     return [{"what": what, "needs": needs} for what, needs in found.items()]
 

@@ -21,8 +21,9 @@ def objective_report(verdict: Verdict) -> Report:
     - zero_gradient_fraction: tokens with A != 0 whose gradient is dropped (binding) over all
       tokens; binding_fraction_positive and _negative are its two parts by the sign of A. Without
       advantages every dropped token counts and the parts are null.
-    - weight_mean, weight_ess_fraction: mean of w and (sum w)^2 / (n sum w^2) over all tokens,
-      dropped ones as 0.
+    - weight_mean, weight_ess_fraction: mean of w and (sum w)^2 / (n sum w^2) over tokens with
+      A != 0, dropped ones as 0; null without any. Where A is 0 its weight multiplies nothing, and
+      objectives differ in whether they keep such tokens. Without advantages over all tokens.
     - mass_kept: sum |w A| / sum |r A|, gradient mass against the unclipped estimator's; in [0, 1]
       for objectives that only drop tokens, above 1 for those that raise weights.
     - variance_ratio: variance of w A over tokens against that of r A.
@@ -31,10 +32,11 @@ def objective_report(verdict: Verdict) -> Report:
     """
     stage = verdict.stage
     n, advantage = stage.d.size, stage.advantage
-    dropped, weight = _dropped(verdict), verdict.weight
+    dropped = _dropped(verdict)
+    weight = verdict.weight if advantage is None else verdict.weight[advantage != 0]
     total = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
-        ess = ratio(total * total, n * float((weight * weight).sum()))
+        ess = ratio(total * total, weight.size * float((weight * weight).sum()))
     return {
         "ratio": stage.ratio,
         "params": {k: v for k, v in verdict.objective.params.items() if v is not None},
@@ -44,7 +46,7 @@ def objective_report(verdict: Verdict) -> Report:
         "zero_gradient_fraction": ratio(int(dropped.sum()), n),
         "binding_fraction_positive": _signed(dropped, advantage, 1, n),
         "binding_fraction_negative": _signed(dropped, advantage, -1, n),
-        "weight_mean": finite(total / n),
+        "weight_mean": finite(ratio(total, weight.size)),
         "weight_ess_fraction": finite(min(ess, 1.0) if ess is not None else None),
         **_mass(stage, verdict.weight),
         "lost_by_probability": _lost_by_probability(stage, dropped),

@@ -44,7 +44,8 @@ def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
         "A clip drops tokens one by one; M2PO masks the largest |d| among active tokens until "
         "their M2 is within the budget. no gradient: share of the counted tokens with A != 0 that "
         "are dropped, then by the sign of A. mass kept: share of the unclipped gradient mass "
-        "sum r|A| that is left. w: weight of A in the gradient.",
+        "sum r|A| that is left. w: weight of A in the gradient, over tokens with A != 0, dropped "
+        "ones as 0.",
         tone="aside",
     )
     yield Grid(objective_table(objectives), f"Objectives, on {_which(objectives)}")

@@ -40,6 +40,32 @@ def test_a_whole_log_gets_the_numbers_of_the_loss(name: str):
         assert found[key] == pytest.approx(float(expected[key]), rel=1e-9), key
 
 
+def test_weights_are_averaged_where_there_is_an_advantage_to_weigh():
+    report = scan([one_scope(make_batch(6, rows=80))]).to_dict()
+    stats = report["ratios"]["current/behavior"]["nonzero_advantage"]
+    found = report["objectives"]["is"]
+    assert found["weight_mean"] == pytest.approx(stats["ratio_mean"], rel=1e-9)
+    assert found["weight_ess_fraction"] == pytest.approx(stats["ess_fraction"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ppo", "m2po", "m2po_released", "m2po_all_tokens", "reinforce"])
+def test_tokens_that_teach_nothing_do_not_move_the_weights(name: str):
+    batch = one_scope(make_batch(7, rows=80, scale=0.05))
+    assert (batch.advantage[batch.keep] == 0).sum() > 50
+    without = batch.replace(keep=batch.keep & (batch.advantage != 0))
+    whole, part = (scan([b]).to_dict()["objectives"][name] for b in (batch, without))
+    assert whole["weight_mean"] == pytest.approx(part["weight_mean"], rel=1e-9)
+    assert whole["weight_ess_fraction"] == pytest.approx(part["weight_ess_fraction"], rel=1e-9)
+
+
+def test_without_an_advantage_other_than_0_weights_are_null_and_say_why():
+    batch = make_batch(8)
+    report = scan([batch.replace(advantage=np.zeros_like(batch.advantage))]).to_dict()
+    assert report["objectives"]["is"]["weight_mean"] is None
+    needs = {entry["what"]: entry["needs"] for entry in report["not_computable"]}
+    assert needs["objectives weights"] == "an advantage other than 0"
+
+
 def test_every_objective_is_reported_or_says_what_it_needs():
     report = scan([make_batch(0)]).to_dict()
     assert list(report["objectives"]) == list(OBJECTIVES)

@@ -13,8 +13,8 @@ DIAGNOSTICS = {
     "binding_fraction_negative": "masked tokens with A < 0 / tokens, in [0, 1]",
     "m2_before": "mean d^2 of the active tokens, nats^2",
     "m2_after": "mean d^2 of the active tokens that keep a gradient, nats^2",
-    "weight_mean": "mean w over valid tokens, dropped ones as 0",
-    "weight_ess_fraction": "(sum w)^2 / (n sum w^2) over valid tokens, dropped ones 0; in [0, 1]",
+    "weight_mean": "mean w over valid tokens with A != 0, dropped ones as 0",
+    "weight_ess_fraction": "(sum w)^2 / (n sum w^2) over the same n tokens; in [0, 1]",
     "mass_kept": "sum |w A| / sum |r A|: gradient mass against no trust region, at least 0",
 }
 """Name -> meaning and unit. NaN where there is nothing to average or no behavior log-prob."""
@@ -23,6 +23,9 @@ DIAGNOSTICS = {
 def diagnose(tokens: Tokens, keep: Array, weight: Array) -> dict[str, Array]:
     """Return the diagnostics that every objective has.
 
+    Weights are those of A, so they are averaged where A is not 0: elsewhere a weight multiplies
+    nothing, and objectives differ in whether they keep such tokens.
+
     Args:
         tokens: a view without gradient.
         keep: tokens with a gradient.
@@ -30,7 +33,9 @@ def diagnose(tokens: Tokens, keep: Array, weight: Array) -> dict[str, Array]:
     """
     xp, valid, adv = tokens.xp, tokens.valid, tokens.advantage
     dropped = valid & ~keep & (adv != 0)
-    n = _count(tokens, valid)
+    teaching = valid & (adv != 0)
+    taught, n = _count(tokens, teaching), _count(tokens, valid)
+    of_advantage = xp.where(teaching, weight, tokens.zero)
     masked = _share(tokens, dropped, n)
     out = {
         "tokens": n,
@@ -39,8 +44,8 @@ def diagnose(tokens: Tokens, keep: Array, weight: Array) -> dict[str, Array]:
         "zero_gradient_fraction": masked,
         "binding_fraction_positive": _share(tokens, dropped & (adv > 0), n),
         "binding_fraction_negative": _share(tokens, dropped & (adv < 0), n),
-        "weight_mean": _ratio(tokens, xp.sum(weight), n),
-        "weight_ess_fraction": _ess_fraction(tokens, weight, n),
+        "weight_mean": _ratio(tokens, xp.sum(of_advantage), taught),
+        "weight_ess_fraction": _ess_fraction(tokens, of_advantage, taught),
     }
     return out | _drift(tokens, keep, weight)
 

@@ -177,7 +177,7 @@ SECOND_MOMENT = MappingProxyType(
                 " tokens (region from the ratio as computed, side from the sign of the row's"
                 " first advantage) becomes a PPO clip range for all tokens. It clips more than"
                 " the paper's Algorithm 1 and depends on the micro-batch split. A token with A ="
-                " 0 counts as not kept, as in the reference masks."
+                " 0 counts as not kept, as in the reference masks; it has no gradient either way."
             ),
             formula="loss = -min(r A, clip(r, e^-cap, e^cap) A); w = r where not clipped",
             keep=keep_released,
