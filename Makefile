@@ -40,7 +40,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 26
 
 .PHONY: demo
-demo: $(VENV)/.have-base ## install the command and analyze the log that ships with it
+demo: $(VENV)/.have-base ## install the command, train a toy on stale rollouts, analyze its log and a real one
 	@$(VENV)/bin/m2po-lab demo
 
 .PHONY: setup
