@@ -42,7 +42,7 @@ def mask_shifted(view: View) -> Iterator[Hit]:
                 yield Hit(
                     f"{counts[at]} of {edges.rows} rows have a {name} log-prob that is an exact "
                     f"0.0 or impossible at their {place} kept token; {counts[2]} of "
-                    f"{edges.inside} tokens between do.",
+                    f"{edges.inside} tokens between do. {_left_out(view)}",
                     {"ratio": None, "column": name, **_edge_numbers(view, counts, at, place)},
                 )
                 break
@@ -55,10 +55,14 @@ def _edge_disagreement(view: View, at: int, place: str) -> Iterator[Hit]:
         if ratio not in view.shifted and _at_edge(view, counts, at):
             yield Hit(
                 f"{ratio}: the columns differ by more than .5 nats at the {place} kept token of "
-                f"{counts[at]} rows, but rarely between.",
+                f"{counts[at]} rows, but rarely between. {_left_out(view)}",
                 {"ratio": ratio, "column": None, **_edge_numbers(view, counts, at, place)},
             )
             return
+
+
+def _left_out(view: View) -> str:
+    return f"{view.evidence.tokens.edge} tokens there are left out of all numbers, as masked."
 
 
 def _at_edge(view: View, counts: np.ndarray[Any, Any], at: int) -> bool:
@@ -72,7 +76,8 @@ def _edge_numbers(view: View, counts: Any, at: int, place: str) -> dict[str, Any
     edges = view.evidence.edges
     assert edges is not None
     numbers = {"rows": int(counts[at]), "rows_asked": edges.rows, "inside": int(counts[2])}
-    return {"position": place, **numbers, "inside_asked": edges.inside}
+    excluded = {"tokens_excluded": view.evidence.tokens.edge}
+    return {"position": place, **numbers, "inside_asked": edges.inside, **excluded}
 
 
 def length_mismatch(view: View) -> Iterator[Hit]:

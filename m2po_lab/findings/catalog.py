@@ -22,7 +22,8 @@ CATALOG: Mapping[str, Entry] = {
         "The loss mask starts or ends one token off",
         "At least 90 % of the rows have an impossible value at their first (or last) kept token, "
         "and at most 2 % of the tokens between do: an exact 0.0 that another column puts below "
-        "-.05, not a log-prob, or two columns more than .5 nats apart.",
+        "-.05, not a log-prob, or two columns more than .5 nats apart. That token of every row is "
+        "left out, counted as masked.",
         "Move the mask by one position, or drop the position that has no log-prob (prompt end, "
         "appended EOS).",
         "ms-swift#8196, NeMo-RL index 0, prime-rl position 0",
@@ -56,7 +57,9 @@ CATALOG: Mapping[str, Entry] = {
         "Behavior log-probs were filled with 0.0",
         "Runs of at least 2 exact 0.0 (3 where only the current policy contradicts) on kept "
         "tokens, with the other column below -.05 on half of the run or more, or on a fifth of it "
-        "and 4 tokens. A single 0.0 may be an honest certainty. The runs are excluded.",
+        "and 4 tokens. A single 0.0 may be an honest certainty. Also padding without a mask: 0.0 "
+        "in every column at the end (or start) of half of the rows and hardly between, in runs of "
+        "8 on average or up to one length. All are excluded.",
         "Mask tokens that the policy did not sample (tool output, observations, padding), and log "
         "missing values as null, not 0.",
         "SkyRL#354, vime#70",

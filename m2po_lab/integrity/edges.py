@@ -5,13 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from m2po_lab.core.batch import RATIOS
+from m2po_lab.integrity import shifts
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
 from m2po_lab.integrity.faults import positive, sentinel
 from m2po_lab.integrity.flat import Flat
+from m2po_lab.integrity.kept import Kept
+from m2po_lab.integrity.shifts import untrusted
 from m2po_lab.integrity.zeros import DOUBT
 
 FEWEST_TOKENS = 3
 """Rows with fewer kept tokens are all edge."""
+FEWEST_ROWS = 8
+"""Rows from which a batch is judged."""
+EDGE_SHARE, INSIDE_SHARE = 0.9, 0.02
+"""Share of the rows with an impossible edge, and of the tokens between, at most."""
+PLACES = ("first", "last")
 DISAGREES = 0.5
 """Nats between two columns that no rounding gives."""
 
@@ -65,6 +73,51 @@ def measure(flat: Flat) -> Edges:
         blank=count(blank),
         disagree={ratio: count(hit) for ratio, hit in disagree.items()},
     )
+
+
+def off_by_one(logged: Flat, clean: Flat) -> dict[tuple[str, str], Bools]:
+    """(column, "first" | "last") -> that token of every row, where the mask is off by one.
+
+    Judged batch by batch, by the rule of the finding: nearly every row has a value there that is
+    impossible, and hardly a token between has. Columns that are shifted are none of the mask's.
+
+    Args:
+        logged: the batch as logged.
+        clean: the same without the tokens that other checks excluded.
+    """
+    seen = measure(logged)
+    if seen.rows < FEWEST_ROWS:
+        return {}
+    named: list[tuple[tuple[str, ...], Ints]] = [((n,), c) for n, c in seen.impossible.items()]
+    if len(logged.logp) > 1:
+        named.append((tuple(logged.logp), seen.blank))
+    named += [(RATIOS[ratio], counts) for ratio, counts in seen.disagree.items()]
+    hits = [
+        (names, place)
+        for place in (0, 1)
+        for names, counts in named
+        if counts[place] >= EDGE_SHARE * seen.rows and counts[2] <= INSIDE_SHARE * seen.inside
+    ]
+    if not hits:
+        return {}
+    kept = Kept(clean)
+    moved = untrusted({ratio: shifts.measure(kept, ratio) for ratio in clean.ratios()})
+    shifted = {name for ratio in moved for name in RATIOS[ratio]}
+    found: dict[int, str] = {}
+    for names, place in hits:
+        if not shifted.intersection(names):
+            found.setdefault(place, names[-1])
+    return {(name, PLACES[place]): _edge(logged, place) for place, name in found.items()}
+
+
+def _edge(flat: Flat, at: int) -> Bools:
+    """(N,) the first (0) or last (1) kept token of every row."""
+    index = np.flatnonzero(flat.keep)
+    row = flat.row[index]
+    change = np.append(True, row[1:] != row[:-1])
+    hit = np.zeros(flat.keep.shape, np.bool_)
+    hit[index[change if at == 0 else np.append(change[1:], True)]] = True
+    return hit
 
 
 def _impossible(name: str, columns: dict[str, Floats]) -> Bools:

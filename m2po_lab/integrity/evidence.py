@@ -19,7 +19,8 @@ class TokenCounts(Additive):
     """Tokens logged = kept + excluded + those of duplicate rows; each is counted once.
 
     A token with several faults counts under the first of: masked, unaligned, non_finite, sentinel,
-    positive, zero_filled.
+    positive, zero_filled, edge: the tokens at the end of rows that a mask one token off lets in,
+    which the report counts as masked, for that is what they are under the right mask.
     """
 
     logged: int = 0
@@ -31,11 +32,13 @@ class TokenCounts(Additive):
     zero_filled: int = 0
     unaligned: int = 0
     duplicate: int = 0
+    edge: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """The report's `tokens`."""
         kinds = ("masked", "non_finite", "sentinel", "positive", "zero_filled", "unaligned")
         excluded = {kind: vars(self)[kind] for kind in kinds}
+        excluded["masked"] += self.edge
         return {"logged": self.logged, "kept": self.kept, "excluded": excluded}
 
 
@@ -81,7 +84,8 @@ class BatchIntegrity(Additive):
     Args:
         tokens, rows: what was counted and what was not.
         faults: (kind, column, what) -> where values were no log-probs. Kinds: non_finite (what:
-            nan, +inf, -inf, null, absent), sentinel, positive, zero_filled.
+            nan, +inf, -inf, null, absent), sentinel, positive, zero_filled (what: "as
+            padding" where every column has them), edge (what: first, last).
         fault_rows: kind -> rows with such a token in any column.
         lengths: (column, "longer" | "shorter") -> rows with that many more or fewer entries than
             tokens.

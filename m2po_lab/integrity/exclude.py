@@ -6,6 +6,8 @@ import numpy as np
 
 from m2po_lab.integrity import faults
 from m2po_lab.integrity.additive import Bools, Floats
+from m2po_lab.integrity.blank import padding
+from m2po_lab.integrity.edges import off_by_one
 from m2po_lab.integrity.evidence import TokenCounts
 from m2po_lab.integrity.faults import Faults
 from m2po_lab.integrity.flat import Flat
@@ -51,12 +53,20 @@ def exclude(
             counts[kind] = int(bad.sum())
             rows[kind] = int(np.unique(flat.row[bad]).size)
             keep = keep & ~bad
+    edge = off_by_one(
+        logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths)), flat.kept(keep)
+    )
+    for (column, place), hit in edge.items():
+        found["edge", column, place] = faults.fault(flat, hit & keep, column)
+    lost = keep & np.any([*edge.values()], axis=0) if edge else np.zeros_like(keep)
+    keep = keep & ~lost
     duplicate = np.repeat(repeated, flat.lengths)
     tokens = TokenCounts(
         logged=int(keep.size),
         kept=int(keep.sum()),
         masked=int((~flat.keep & ~duplicate).sum()),
         duplicate=int(duplicate.sum()),
+        edge=int(lost.sum()),
         **counts,
     )
     return keep, tokens, found, rows
@@ -76,8 +86,11 @@ def _positive(flat: Flat) -> Hits:
 
 
 def _zero_filled(flat: Flat) -> Hits:
-    hit = zero_filled(flat, flat.keep)
-    return {("behavior_logp", ""): hit} if hit.any() else {}
+    blank = padding(flat, flat.keep)
+    hit = zero_filled(flat, flat.keep & ~blank)
+    column = "behavior_logp" if "behavior_logp" in flat.logp else next(iter(flat.logp), "")
+    found = {("behavior_logp", ""): hit, (column, "as padding"): blank}
+    return {key: hit for key, hit in found.items() if hit.any()}
 
 
 def _each(flat: Flat, test: Callable[[str, Floats], Bools]) -> Hits:

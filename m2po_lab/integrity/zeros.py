@@ -17,6 +17,8 @@ RUN_AGAINST_PROXIMAL = 2
 RUN_AGAINST_CURRENT = 3
 """Shortest run that counts. The current policy may have been updated since and have left a certain
 token honestly, so it takes one token more to convict."""
+NEARLY_ALL = 0.9
+"""Share of a batch's tokens that were filled in, from which the column was never logged."""
 LONG_RUN_DOUBTS, LONG_RUN_SHARE = 4, 0.2
 """Text that a sharp policy mostly foresees: a fifth of a run convicts it from so many tokens on."""
 
@@ -39,11 +41,12 @@ def zero_filled(flat: Flat, keep: Bools) -> Bools:
     if not zero.any():
         return nothing
     proximal, current = flat.logp.get("proximal_logp"), flat.logp.get("current_logp")
-    if proximal is not None:
-        return _contradicted_runs(flat, zero, keep, proximal, RUN_AGAINST_PROXIMAL)
-    if current is not None:
-        return _contradicted_runs(flat, zero, keep, current, RUN_AGAINST_CURRENT)
-    return nothing
+    other = current if proximal is None else proximal
+    if other is None:
+        return nothing
+    shortest = RUN_AGAINST_CURRENT if proximal is None else RUN_AGAINST_PROXIMAL
+    found = _contradicted_runs(flat, zero, keep, other, shortest)
+    return found | _like_the_convicted(flat, zero, keep, other, found)
 
 
 def _contradicted_runs(flat: Flat, zero: Bools, keep: Bools, other: Floats, shortest: int) -> Bools:
@@ -58,6 +61,23 @@ def _contradicted_runs(flat: Flat, zero: Bools, keep: Bools, other: Floats, shor
     found = np.zeros(keep.shape, dtype=np.bool_)
     found[index] = hit & guilty[run]
     return found
+
+
+def _like_the_convicted(flat: Flat, zero: Bools, keep: Bools, other: Floats, found: Bools) -> Bools:
+    """Rows too short for a verdict of their own, where other rows were filled in whole.
+
+    A row of zeros alone is one of those if the other column contradicts half of it. Where nearly
+    the whole column is filled in, no 0.0 of it is a certainty.
+    """
+    kept, filled = flat.per_row(keep), flat.per_row(found)
+    whole = (kept > 0) & (filled == kept)
+    if not whole.any():
+        return np.zeros(keep.shape, dtype=np.bool_)
+    if filled.sum() >= NEARLY_ALL * kept.sum():
+        return zero
+    doubted = flat.per_row(zero & (other < DOUBT))
+    rows = (kept > 0) & (flat.per_row(zero) == kept) & (2 * doubted >= kept)
+    return np.asarray(zero & np.repeat(rows, flat.lengths))
 
 
 def run_number(hit: Bools, row: Ints) -> Ints:
