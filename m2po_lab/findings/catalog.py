@@ -198,7 +198,8 @@ CATALOG: Mapping[str, Entry] = {
     "staleness-not-separable": Entry(
         "info",
         "No versions: staleness and engine mismatch cannot be told apart",
-        "There is a ratio, but no kept token with both a version and a trainer version.",
+        "There is a ratio, but no kept token with both a version and a trainer version. A warning "
+        "where M2 grows with the step as weights-not-synced has it for lags other than 0.",
         "Log the weight version of every token (or row) and the trainer's.",
         "slime#1781",
     ),
@@ -214,8 +215,10 @@ CATALOG: Mapping[str, Entry] = {
     "weights-not-synced": Entry(
         "error",
         "Lag-0 drift grows with step: the sampler's weights do not follow",
-        "Over at least 4 steps the lag-0 M2 rises (rank correlation .7), late over early by 5 "
-        "times with separate 95 % intervals, to above .01.",
+        "Over at least 4 steps the lag-0 M2 rises (rank correlation .5), late over early by 5 "
+        "times with separate 95 % intervals, to above .01. Where no token has lag 0 the smallest "
+        "lag is judged, as a warning: rank correlation .7, to above .04, and the last third still "
+        "1.3 times above the middle, which a learning rate that has warmed up is not.",
         "The version counter moves but the weights do not: check the weight update of the engine "
         "(LoRA adapters, tied embeddings, resume) by comparing a checksum on both sides.",
         "verl#7495, ms-swift#9855, miles#684, slime#1695",

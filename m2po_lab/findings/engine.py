@@ -1,13 +1,14 @@
 """Rules about sampler against trainer on the same weights: precision, temperature, support."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from m2po_lab.findings.finding import Hit, places
+from m2po_lab.findings.growth import WARM_UP, growth
 from m2po_lab.findings.slope import slope
-from m2po_lab.findings.view import View, rank_correlation, share_beyond
+from m2po_lab.findings.view import View, share_beyond
 from m2po_lab.integrity.additive import Floats
 from m2po_lab.integrity.pairs import LEVELS, MAGNITUDES
 from m2po_lab.logs.rows import UNKNOWN
@@ -49,38 +50,26 @@ def confident_disagreement(view: View) -> Iterator[Hit]:
         )
 
 
-def at_lag_0(at: int) -> Callable[[int, int, int], bool]:
-    """Cells of one step at lag 0."""
-    return lambda step, trained, lag: step == at and lag == 0
-
-
 def weights_not_synced(view: View) -> Iterator[Hit]:
-    """Lag-0 drift by step."""
-    ratio, limits = view.engine_ratio, view.limits
+    """Drift at the smallest lag by step; a warning where that lag is not 0."""
+    ratio = view.engine_ratio
     if ratio is None:
         return
-    names = sorted({s for s, _, lag in view.evidence.cells[ratio] if lag == 0 and s != UNKNOWN})
-    if len(names) < limits["sync_steps"]:
+    lags = [lag for _, _, lag in view.evidence.cells[ratio] if lag != UNKNOWN and lag >= 0]
+    if not lags:
         return
-    series = [view.pool(ratio, at_lag_0(at)).m2 for at in names]
-    part = max(len(names) // 3, 1)
-    early = view.pool(ratio, lambda s, t, g: g == 0 and s <= names[part - 1])
-    late = view.pool(ratio, lambda s, t, g: g == 0 and s >= names[-part])
-    rising = rank_correlation(series) >= limits["sync_rank"]
-    enough = view.enough(early) and view.enough(late)
-    apart = late.low > max(limits["sync_growth"] * early.m2, early.high, limits["floor_m2"])
-    if rising and enough and apart:
-        yield Hit(
-            f"M2 of {ratio} at lag 0 grows from {early.m2:.2g} to {late.m2:.2g} over steps "
-            f"{names[0]} to {names[-1]}, though the versions say that the weights are the same.",
-            {
-                "ratio": ratio,
-                "lag": 0,
-                "early": early.evidence(),
-                "late": late.evidence(),
-                "by_step": [{"step": s, "m2": m} for s, m in zip(names, series, strict=True)][:50],
-            },
-        )
+    lag = min(lags)
+    found = growth(view, ratio, lag, honest=lag > 0)
+    if found is None:
+        return
+    same = "are the same" if lag == 0 else f"are always {lag} apart"
+    doubt = "" if lag == 0 else f" Or the steps themselves grow: {WARM_UP}"
+    yield Hit(
+        f"M2 of {ratio} at lag {lag} {found.words()}, though the versions say that the weights "
+        f"{same}.{doubt}",
+        {"ratio": ratio, "lag": lag, **found.evidence()},
+        severity=None if lag == 0 else "warning",
+    )
 
 
 def temperature_mismatch(view: View) -> Iterator[Hit]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from m2po_lab.findings.finding import Hit, places
+from m2po_lab.findings.growth import WARM_UP, growth
 from m2po_lab.findings.view import View
+from m2po_lab.logs.rows import UNKNOWN
 
 
 def negative_lag(view: View) -> Iterator[Hit]:
@@ -65,12 +67,24 @@ def mixed_versions(view: View) -> Iterator[Hit]:
 
 
 def staleness_not_separable(view: View) -> Iterator[Hit]:
-    """Ratios without lags."""
-    if view.pairs and not view.knows_lag:
-        yield Hit(
-            "No token has a known lag: drift from staleness and from the engines look alike.",
-            {"ratio": next(iter(view.pairs)), "tokens": view.evidence.tokens.kept},
-        )
+    """Ratios without lags; a warning where the drift grows as under weights that do not follow."""
+    if not view.pairs or view.knows_lag:
+        return
+    said = "No token has a known lag: drift from staleness and from the engines look alike."
+    ratio = view.engine_ratio or next(iter(view.pairs))
+    numbers = {"ratio": next(iter(view.pairs)), "tokens": view.evidence.tokens.kept}
+    found = growth(view, ratio, UNKNOWN, honest=True)
+    if found is None:
+        yield Hit(said, numbers)
+        return
+    yield Hit(
+        f"{said} M2 of {ratio} {found.words()}, as it does if the sampler's weights do not follow "
+        f"the trainer's (weights-not-synced). Or data grows ever staler, or {WARM_UP}",
+        {**numbers, "grows": {"ratio": ratio, **found.evidence()}},
+        severity="warning",
+        advice="Compare a checksum of the weights on both sides after an update (LoRA adapters, "
+        "tied embeddings, resume), and log the weight version of every token and the trainer's.",
+    )
 
 
 def length_bias(view: View) -> Iterator[Hit]:
