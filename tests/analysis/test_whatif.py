@@ -1,5 +1,8 @@
 """What-if: the report says what the core's objectives do to the same tokens."""
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,10 +23,17 @@ def one_scope(batch: TokenBatch) -> TokenBatch:
     return batch.replace(rows=Rows(row_id=batch.rows.row_id))
 
 
+@cache
+def whole_log() -> tuple[TokenBatch, dict[str, Any]]:
+    """A log of one scope and its report, which every objective is looked up in."""
+    batch = one_scope(make_batch(5, rows=80))
+    return batch, scan([batch]).to_dict()
+
+
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_a_whole_log_gets_the_numbers_of_the_loss(name: str):
-    batch = one_scope(make_batch(5, rows=80))
-    found = scan([batch]).to_dict()["objectives"][name]
+    batch, report = whole_log()
+    found = report["objectives"][name]
     aggregation = OBJECTIVES[name].aggregation
     constant = {"max_length": 64.0} if aggregation == "constant" else {}
     _, expected = objective(name, aggregation, **constant).loss(batch)
