@@ -138,6 +138,7 @@ class Runs:
                 for out in dict.fromkeys(of)
             ]
             for how, of in groups.items()
+            if len(set(of)) > 1
         }
 
 

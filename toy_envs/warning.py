@@ -214,6 +214,9 @@ def fit(columns: Floats, label: NDArray[np.int8], ridge: float = 10.0) -> Logist
         columns: (n, F) features.
         label: (n,) 1, 0, or -1 for steps to leave out.
         ridge: penalty on the squared weights, in steps.
+
+    Raises:
+        ValueError: the steps are all of one kind.
     """
     used = label >= 0
     columns, y = columns[used], (label[used] == 1).astype(np.float64)
@@ -221,6 +224,10 @@ def fit(columns: Floats, label: NDArray[np.int8], ridge: float = 10.0) -> Logist
     scale = np.where(scale > 0, scale, 1.0)
     x = _design(columns, mean, scale)
     share = y.mean()
+    if share in (0.0, 1.0):
+        raise ValueError(
+            "every step has the same label; a rule needs runs that collapse and others"
+        )
     weight = np.where(y == 1, 0.5 / share, 0.5 / (1 - share))
     beta = np.zeros(x.shape[1])
     penalty = ridge * np.eye(x.shape[1])
