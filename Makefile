@@ -28,7 +28,9 @@ define make_environment
 	ok or print("M2PO Lab needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v[:2], file=sys.stderr); \
 	sys.exit(not ok)'
 @if $(1)/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
-	&& grep -qF '$(HERE)/$(1)' $(1)/pyvenv.cfg; then :; else \
+	&& grep -qF '$(abspath $(1))' $(1)/pyvenv.cfg; then :; else \
+	if [ -n "$$(ls -A $(1) 2>/dev/null)" ] && ! [ -e $(1)/pyvenv.cfg ]; then \
+		echo "$(1) holds files and is no environment; name another folder: make VENV=..." >&2; exit 2; fi; \
 	echo "making $(1)"; $(PYTHON) -m venv --clear $(1); fi
 @printf '%s' '$(HERE)' > $@
 endef
