@@ -7,6 +7,7 @@ log-probs it really drew from, so importance weights stay right and their drift 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -139,13 +140,48 @@ _ROUND: MappingProxyType[str, Callable[[Logits], Logits]] = MappingProxyType(
     {"bf16": _bf16, "fp16": _fp16}
 )
 
-ENGINES: MappingProxyType[str, Engine] = MappingProxyType(
+MISMATCHES: MappingProxyType[str, Callable[..., Engine]] = MappingProxyType(
     {
-        "noise": SamplerNoise(),
-        "bf16": LowPrecision("bf16"),
-        "fp16": LowPrecision("fp16"),
-        "temperature": Temperature(),
-        "top-p": TopP(),
+        "noise": SamplerNoise,
+        "bf16": partial(LowPrecision, "bf16"),
+        "fp16": partial(LowPrecision, "fp16"),
+        "temperature": Temperature,
+        "top-p": TopP,
     }
 )
-"""Name -> a sampler with its default setting."""
+"""Name -> a sampler; called with a number, or with nothing for its default."""
+_WITHOUT_VALUE = ("bf16", "fp16")
+
+
+def mismatched(text: str) -> Engine | None:
+    """Read what the sampler is made to do: `noise=0.1`, `bf16`, `temperature=1.1,top-p=0.9`.
+
+    Args:
+        text: names of MISMATCHES, in the order they act, separated by commas; `=number` changes a
+            default. Nothing is the trainer itself.
+
+    Raises:
+        ValueError: an unknown name, or a number that is none, out of range or not wanted.
+    """
+    engines = tuple(_engine(part.strip()) for part in text.split(",") if part.strip())
+    if len(engines) > 1:
+        return InTurn(engines)
+    return engines[0] if engines else None
+
+
+def _engine(part: str) -> Engine:
+    name, equals, number = part.partition("=")
+    if name not in MISMATCHES:
+        known = ", ".join(MISMATCHES)
+        raise ValueError(f"unknown mismatch {name!r}; one of {known}")
+    if not equals:
+        return MISMATCHES[name]()
+    if name in _WITHOUT_VALUE:
+        raise ValueError(f"mismatch {name} takes no number; give {name} alone")
+    try:
+        value = float(number)
+    except ValueError:
+        raise ValueError(
+            f"mismatch {part!r}: {number!r} is no number; {name} alone has one"
+        ) from None
+    return MISMATCHES[name](value)

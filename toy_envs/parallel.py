@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -43,7 +44,8 @@ def run_all(
     # Forked children would inherit the state of other threads; spawned ones start clean.
     context = multiprocessing.get_context("spawn")
     count = workers or os.cpu_count() or 1
-    with ProcessPoolExecutor(min(count, max(1, len(runs))), mp_context=context) as pool:
+    count = min(count, max(1, len(runs)))
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent) as pool:
         try:
             starts = dict.fromkeys((run.recipe, run.seed) for run in runs.values())
             _await([pool.submit(_warm, *start, cache) for start in starts], lambda: None)
@@ -72,6 +74,18 @@ def _await(jobs: Sequence[Future[None]], report: Callable[[], object]) -> None:
 def _steps_done(runs: Mapping[Path, Run]) -> int:
     places = (out / METRICS for out in runs)
     return sum(place.read_bytes().count(b"\n") for place in places if place.exists())
+
+
+def _end_with_parent() -> None:
+    """Let a worker end when its parent is killed, or it would write beside the next attempt."""
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _warm(recipe: str, seed: int, cache: Path) -> None:

@@ -52,6 +52,8 @@ class Run:
         learning_rate: at the first update.
         decay: the learning rate falls linearly to 0 over the run.
         params: parameters of the objective, such as its budget.
+        queue: where rollouts wait, as `toy_envs.staleness.queued` reads it.
+        mismatch: how the sampler differs, as `toy_envs.mismatch.mismatched` reads it.
     """
 
     recipe: str
@@ -62,6 +64,8 @@ class Run:
     learning_rate: float | None = None
     decay: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
+    queue: str = "fifo"
+    mismatch: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,7 @@ class Arm:
         steps: rollouts trained on; None as many as the recipe.
         learning_rate: None is the recipe's.
         decay: the learning rate falls linearly to 0.
+        queue, mismatch: as in `Run`.
     """
 
     objective: str
@@ -83,6 +88,8 @@ class Arm:
     steps: int | None = None
     learning_rate: float | None = None
     decay: bool = False
+    queue: str = "fifo"
+    mismatch: str = ""
 
     @property
     def name(self) -> str:
@@ -91,7 +98,10 @@ class Arm:
         parts += [f"{name}{value:g}" for name, value in self.params.items()]
         parts += [] if self.steps is None else [f"steps{self.steps}"]
         parts += [] if self.learning_rate is None else [f"lr{self.learning_rate:g}"]
-        return "_".join(parts + ["decay"] * self.decay)
+        parts += ["decay"] * self.decay
+        parts += [] if self.queue == "fifo" else [self.queue]
+        parts += [part.strip() for part in self.mismatch.split(",") if part.strip()]
+        return "_".join(part.replace("=", "") for part in parts)
 
     def run(self, recipe: str, seed: int) -> Run:
         """Settings of this arm for a recipe and a seed."""

@@ -162,6 +162,27 @@ class MixedQueue:
         self._pool = Rollout(**rollout) if rollout else None
 
 
+def queued(text: str, staleness: int, updates_per_step: int, samples: int) -> Queue:
+    """Make the queue that is called `fifo`, `mixed`, or `mixed=512` for lags of at most 512.
+
+    Args:
+        text: its name.
+        staleness: updates between sampling and training; of a mixed queue the mean.
+        updates_per_step: updates on one rollout.
+        samples: answers a prompt, which stay together.
+
+    Raises:
+        ValueError: an unknown name, or a number of updates that is not a multiple of the updates a
+            step.
+    """
+    name, equals, limit = text.partition("=")
+    if text == "fifo":
+        return StaleQueue(staleness, updates_per_step)
+    if name != "mixed" or (equals and not limit.isdecimal()):
+        raise ValueError(f"queue {text!r} is not fifo, mixed or mixed=LIMIT; for example mixed=512")
+    return MixedQueue(staleness, updates_per_step, samples, int(limit) if equals else None)
+
+
 def joined(rollouts: Sequence[Rollout]) -> Rollout:
     """Put the answers of several rollouts one after the other."""
     arrays = [rollout.arrays() for rollout in rollouts]

@@ -9,9 +9,10 @@ import numpy as np
 from m2po_lab.core.objectives import Objective, objective
 from toy_envs.journal import Journal
 from toy_envs.measure import Metrics, step_metrics
+from toy_envs.mismatch import mismatched
 from toy_envs.policy import Policy, Rollout, group_advantage
 from toy_envs.recipes import RECIPES, Recipe, Run
-from toy_envs.staleness import Queue, StaleQueue
+from toy_envs.staleness import queued
 
 UNSCALED = ("dr_grpo", "minirl")
 """Objectives whose papers do not divide the advantage by the standard deviation of the group."""
@@ -43,13 +44,13 @@ def train(
         Metrics of each step; `reward` is that of fresh answers at the start of the step.
 
     Raises:
-        ValueError: an unknown recipe or objective, a bad parameter, or a staleness that is not a
-            multiple of the updates a step.
+        ValueError: an unknown recipe, objective, queue or mismatch, a bad parameter, or a staleness
+            that is not a multiple of the updates a step.
     """
     recipe, goal = settings_of(run)
-    queue: Queue = StaleQueue(run.staleness, recipe.updates_per_step)
+    queue = queued(run.queue, run.staleness, recipe.updates_per_step, recipe.samples)
     journal = Journal(out, run, recipe.samples)
-    policy = recipe.make(recipe, run.seed, cache, None)
+    policy = recipe.make(recipe, run.seed, cache, mismatched(run.mismatch))
     steps = recipe.steps if run.steps is None else run.steps
     peak_rate = recipe.learning_rate if run.learning_rate is None else run.learning_rate
     scaled = run.objective not in UNSCALED
@@ -89,7 +90,7 @@ def train(
 
 
 def settings_of(run: Run) -> tuple[Recipe, Objective]:
-    """Look up the recipe and make the objective, which checks both.
+    """Look up the recipe and make the objective; check these and everything else of the run.
 
     Raises:
         ValueError: see `train`.
@@ -101,7 +102,8 @@ def settings_of(run: Run) -> tuple[Recipe, Objective]:
         raise ValueError(f"steps is {run.steps}; train on at least 1 rollout")
     if run.learning_rate is not None and not 0 < run.learning_rate < math.inf:
         raise ValueError(f"learning_rate is {run.learning_rate}; it must be above 0 and finite")
-    StaleQueue(run.staleness, recipe.updates_per_step)
+    queued(run.queue, run.staleness, recipe.updates_per_step, recipe.samples)
+    mismatched(run.mismatch)
     return recipe, objective(run.objective, **run.params)
 
 

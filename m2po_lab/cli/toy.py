@@ -36,6 +36,8 @@ def run(
     learning_rate: float | None = None,
     decay: Annotated[bool, Parameter(negative=())] = False,
     budget: str | None = None,
+    queue: str = "fifo",
+    mismatch: str = "",
     checkpoint_every: int = 20,
     quiet: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -61,6 +63,12 @@ def run(
         Let the learning rate fall linearly to 0.
     budget
         M2PO's budget in nats squared, for the objectives that have one.
+    queue
+        Where rollouts wait: fifo, or mixed, in which lags are random and staleness is their mean;
+        mixed=512 bounds them.
+    mismatch
+        How the sampler differs from the trainer: noise=0.1, bf16, fp16, temperature=1.1, top-p=0.9;
+        several are separated by commas.
     checkpoint_every
         Steps between checkpoints.
     quiet
@@ -80,6 +88,8 @@ def run(
         learning_rate=learning_rate,
         decay=decay,
         params={} if budget is None else {"budget": nonnegative("--budget", budget)},
+        queue=queue,
+        mismatch=mismatch,
     )
     with _usable(recipe), _bar(quiet) as bar:
         from toy_envs.recipes import RECIPES

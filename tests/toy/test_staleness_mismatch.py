@@ -7,12 +7,13 @@ from m2po_lab.core.moments import m2, ratio_mean, sums
 from toy_envs.bandit import BanditPolicy, WarmStart
 from toy_envs.chain import Chain
 from toy_envs.mismatch import (
-    ENGINES,
+    MISMATCHES,
     InTurn,
     LowPrecision,
     SamplerNoise,
     Temperature,
     TopP,
+    mismatched,
 )
 from toy_envs.policy import draw
 
@@ -35,9 +36,9 @@ def test_without_an_engine_lag_0_has_no_drift():
     assert np.abs(d).max() < 1e-6
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", MISMATCHES)
 def test_every_engine_drifts_at_lag_0_and_reports_what_it_drew_from(name):
-    d, rollout = drift(ENGINES[name])
+    d, rollout = drift(MISMATCHES[name]())
     assert m2(sums(d, rollout.keep)) > 1e-8
     # E[r] under the reported distribution is the trainer's mass on what the engine can draw.
     error = 5 * np.exp(d).std() / np.sqrt(d.size) + 1e-6
@@ -113,4 +114,26 @@ def test_engines_work_in_turn():
 def test_bad_settings_are_one_line(make, said):
     with pytest.raises(ValueError, match=r".") as caught:
         make()
+    assert str(caught.value) == said
+
+
+def test_mismatches_are_read_in_the_order_they_are_named():
+    assert mismatched("") is None
+    assert mismatched("noise") == SamplerNoise()
+    assert mismatched("top-p=0.9") == TopP(0.9)
+    assert mismatched("temperature=0.5, bf16") == InTurn((Temperature(0.5), LowPrecision("bf16")))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fp8", "unknown mismatch 'fp8'; one of noise, bf16, fp16, temperature, top-p"),
+        ("bf16=3", "mismatch bf16 takes no number; give bf16 alone"),
+        ("noise=much", "mismatch 'noise=much': 'much' is no number; noise alone has one"),
+        ("top-p=1.5", "top-p 1.5 is not in (0, 1]; 1 keeps every token"),
+    ],
+)
+def test_a_mismatch_that_cannot_be_read_is_one_line(text, said):
+    with pytest.raises(ValueError, match=r".") as caught:
+        mismatched(text)
     assert str(caught.value) == said

@@ -70,6 +70,11 @@ def test_a_killed_bandit_goes_on_to_the_same_bytes(tmp_path, objective):
     assert_resumes_to_the_same_bytes(bandit(objective=objective), tmp_path, [0, 4, 6])
 
 
+def test_a_killed_run_with_random_lags_and_a_noisy_sampler_goes_on_to_the_same_bytes(tmp_path):
+    run = bandit(queue="mixed=16", mismatch="noise=0.1,top-p=0.9")
+    assert_resumes_to_the_same_bytes(run, tmp_path, [1, 6])
+
+
 def test_a_killed_transformer_goes_on_to_the_same_bytes(tmp_path, tiny_lm):
     run = bandit(recipe=tiny_lm, steps=6)
     assert_resumes_to_the_same_bytes(run, tmp_path, [1, 4])
@@ -108,6 +113,23 @@ def test_lags_in_the_log_are_the_staleness_and_the_updates_of_the_step(tmp_path)
         assert lag.tolist() == expected.tolist()
 
 
+def test_a_mixed_queue_trains_on_many_lags_up_to_its_limit(tmp_path):
+    train(bandit(queue="mixed=16", staleness=8, steps=16), tmp_path)
+    (batch,) = open_log(str(tmp_path / "log"))
+    lag = np.repeat(batch.rows.train_version, batch.lengths) - np.asarray(batch.version)
+    late = np.repeat(batch.rows.step == 15, batch.lengths)
+    assert len(set(lag[late] // 4)) > 2
+    assert lag.max() <= 19
+
+
+@pytest.mark.parametrize("mismatch", ["noise=0.2", "temperature=1.2", "top-p=0.8"])
+def test_a_mismatched_sampler_is_off_policy_at_lag_0(tmp_path, mismatch):
+    run = {"staleness": 0, "steps": 1}
+    plain = train(bandit(**run), tmp_path / "plain")
+    other = train(bandit(**run, mismatch=mismatch), tmp_path / "other")
+    assert other[0]["m2_all"] > plain[0]["m2_all"] + 1e-3
+
+
 def test_metrics_are_statistics_of_the_log(tmp_path):
     metrics = train(bandit(steps=5), tmp_path)
     seen, rewards = [], []
@@ -142,6 +164,9 @@ def test_decay_ends_near_a_learning_rate_of_zero(tmp_path):
         ({"staleness": -4}, "staleness"),
         ({"objective": "m3po"}, "did you mean m2po"),
         ({"params": {"budget": -1.0}}, "budget"),
+        ({"queue": "lifo"}, "queue 'lifo' is not fifo, mixed or mixed=LIMIT"),
+        ({"queue": "mixed=4"}, "limit 4 is below the mean staleness 8; take at least 8"),
+        ({"mismatch": "fp8"}, "unknown mismatch 'fp8'"),
         ({"recipe": "nothing"}, "unknown recipe 'nothing'"),
         ({"steps": 0}, "steps"),
         ({"learning_rate": -1.0}, "learning_rate"),
