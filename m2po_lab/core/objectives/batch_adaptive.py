@@ -18,48 +18,49 @@ from m2po_lab.core.objectives.weights import capped, weighted_log_loss
 BAPO_PAPER = "Xi et al. 2025 (arXiv 2510.18927), README"
 
 
-def bapo_ladder(params: Params) -> list[tuple[float, float]]:
-    """(low, high) bounds in the order tried: low raised to its maximum first, then high."""
-    low, high = params["low_start"], params["high_start"]
-    ladder = [(low, high)]
-    while low < params["low_max"] and params["low_step"] > 0:
-        low = min(low + params["low_step"], params["low_max"])
-        ladder.append((low, high))
-    while high < params["high_max"] and params["high_step"] > 0:
-        high = min(high + params["high_step"], params["high_max"])
-        ladder.append((low, high))
-    return ladder
+def bapo_highs(params: Params) -> list[float]:
+    """Upper bounds in the order tried."""
+    highs = [params["high_start"]]
+    while highs[-1] < params["high_max"] and params["high_step"] > 0:
+        highs.append(min(highs[-1] + params["high_step"], params["high_max"]))
+    return highs
 
 
 def bapo_bounds(tokens: Tokens, params: Params) -> tuple[Array, Array]:
+    """Bounds that the search ends at, (low, high), searched once a loss."""
+    return tokens.once("bapo_bounds", lambda: searched_bounds(tokens, params))
+
+
+def searched_bounds(tokens: Tokens, params: Params) -> tuple[Array, Array]:
     """First bounds at which sum_{A>=0} min(r, high) A >= target sum_{A<0} max(r, low) |A|.
 
-    The last ones where none is enough. Negative tokens are not capped at c here, as in the paper's
-    code. Both 0-d.
+    Tried in this order: low raised to its maximum by steps, then high; the last ones where none is
+    enough. Negative tokens are not capped at c here, as in the paper's code. Raising low never
+    lowers the right side, so a low between its first and last value is never the answer; raising
+    high never lowers the left side, so the first high is found by halving. Both hold of the rounded
+    sums, whose terms keep their order. Both bounds 0-d.
     """
     xp, adv = tokens.xp, tokens.advantage
-    ratio = detach(tokens.exp(tokens.log_ratio, tokens.valid))
+    ratio = tokens.exp(detach(tokens.log_ratio), tokens.valid)
     up, down = tokens.valid & (adv >= 0), tokens.valid & (adv < 0)
 
-    def contribution(low: float, high: float) -> tuple[Array, Array]:
-        above = xp.minimum(ratio, xp.full_like(ratio, high)) * adv
-        below = xp.maximum(ratio, xp.full_like(ratio, low)) * -adv
-        zero = tokens.zero
-        return xp.sum(xp.where(up, above, zero)), xp.sum(xp.where(down, below, zero))
+    def enough(low: Array, high: Array) -> Array:
+        gain = xp.sum(xp.where(up, xp.minimum(ratio, high) * adv, tokens.zero))
+        loss = xp.sum(xp.where(down, xp.maximum(ratio, low) * -adv, tokens.zero))
+        return gain >= params["target_ratio"] * loss
 
-    low, high, done = None, None, None
-    for rung in bapo_ladder(params):
-        gain, loss = contribution(*rung)
-        if done is None:
-            low, high = (xp.full_like(tokens.zero, bound) for bound in rung)
-        else:
-            low, high = (
-                xp.where(done, found, xp.full_like(found, bound))
-                for found, bound in zip((low, high), rung, strict=True)
-            )
-        enough = gain >= params["target_ratio"] * loss
-        done = enough if done is None else done | enough
-    return low, high
+    highs = xp.asarray(bapo_highs(params), dtype=xp.float64, device=adv.device)
+    first = xp.full_like(tokens.zero, params["low_start"])
+    last = xp.full_like(first, params["low_max" if params["low_step"] > 0 else "low_start"])
+    least = xp.astype(xp.zeros_like(first), xp.int64)
+    most = xp.full_like(least, highs.shape[0] - 1)
+    for _ in range(highs.shape[0].bit_length()):
+        middle = (least + most) // 2
+        found = enough(last, xp.take(highs, middle[None])[0])
+        least, most = xp.where(found, least, middle + 1), xp.where(found, middle, most)
+        least = xp.minimum(least, most)
+    at_once, high = enough(first, highs[0]), xp.take(highs, most[None])[0]
+    return xp.where(at_once, first, last), xp.where(at_once, highs[0], high)
 
 
 def _bapo_keep(tokens: Tokens, params: Params) -> Array:

@@ -21,6 +21,10 @@ def _stapo_bounds(params: Params) -> tuple[float, float, float]:
 
 def spurious(tokens: Tokens, params: Params) -> Array:
     """Tokens with A > 0, pi < tau_p and an entropy below the mini-batch's quantile."""
+    return tokens.once("spurious", lambda: _spurious(tokens, params))
+
+
+def _spurious(tokens: Tokens, params: Params) -> Array:
     entropy = tokens.column("entropy")
     low = entropy < quantile(tokens, entropy, params["entropy_quantile"])
     rare = detach(tokens.current) < log_bound(params["tau_p"])

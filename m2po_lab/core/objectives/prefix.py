@@ -42,9 +42,14 @@ def _bounds(params: Params) -> tuple[float, float, float]:
     return 1 - params["eps_low"], 1 + params["eps_high"], math.inf
 
 
+def _lowest(tokens: Tokens) -> Array:
+    """min_{j<t} d_j, without gradient."""
+    return tokens.once("prefix", lambda: prefix_minimum(tokens, detach(tokens.log_ratio)))
+
+
 def _product(tokens: Tokens) -> Array:
     """Log of the surrogate prefix ratio, d_t + min_{j<t} d_j; the minimum has no gradient."""
-    return tokens.log_ratio + prefix_minimum(tokens, detach(tokens.log_ratio))
+    return tokens.log_ratio + _lowest(tokens)
 
 
 def _clipped_ratio(tokens: Tokens, params: Params) -> Array:
@@ -67,8 +72,8 @@ def _loss(tokens: Tokens, params: Params, keep: Array) -> Array:
     kept = clipped_loss(tokens, keep, _product(tokens), *_bounds(params))
     if params["clip_on"] == "product":
         return kept
-    low = prefix_minimum(tokens, detach(tokens.log_ratio))
-    return tokens.xp.where(keep, kept, kept * tokens.exp(low, tokens.valid & ~keep))
+    low = tokens.exp(_lowest(tokens), tokens.valid & ~keep)
+    return tokens.xp.where(keep, kept, kept * low)
 
 
 PREFIX = MappingProxyType(

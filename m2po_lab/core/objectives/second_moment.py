@@ -47,10 +47,9 @@ def m2po_report(tokens: Tokens, params: Params, keep: Array) -> dict[str, Array]
 
 
 def released(tokens: Tokens, params: Params) -> selection_variants.Released:
-    """What the authors' code decides: mask and clip range."""
-    return selection_variants.keep_released(
-        tokens.batch, params["budget"], params["miniclip_low"], params["miniclip_high"]
-    )
+    """What the authors' code decides: mask and clip range; solved once a loss."""
+    limits = params["budget"], params["miniclip_low"], params["miniclip_high"]
+    return tokens.once("released", lambda: selection_variants.keep_released(tokens.batch, *limits))
 
 
 def keep_released(tokens: Tokens, params: Params) -> Array:
@@ -78,8 +77,10 @@ def released_report(tokens: Tokens, params: Params, keep: Array) -> dict[str, Ar
 
 
 def selected_areal(tokens: Tokens, params: Params) -> Array:
-    """Tokens that AReaL's selection leaves: the denominator counts these."""
-    return selection_variants.keep_areal(tokens.batch, params["budget"])
+    """Tokens that AReaL's selection leaves: the denominator counts these; solved once a loss."""
+    return tokens.once(
+        "areal", lambda: selection_variants.keep_areal(tokens.batch, params["budget"])
+    )
 
 
 def counted_areal(tokens: Tokens, params: Params, keep: Array) -> Array:

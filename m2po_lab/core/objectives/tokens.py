@@ -1,15 +1,22 @@
 """How an objective's formulas read a batch: float64, zero where not valid, select before exp."""
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from m2po_lab.core.arrays import Array, float64
 from m2po_lab.core.batch import LOGP_FIELDS, TokenBatch
 
 Params: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
 
 RATIO_LIMIT = 300.0
-"""A log-ratio above this counts as this in exp: e^300 = 2e130 squares and sums without overflow."""
+"""A log-ratio above this counts as this in exp: e^300 = 2e130 squares and sums without overflow.
+
+So the weight of a kept token is at most e^300, the loss has that value there and the gradient that
+size: they agree with each other, not with the formula. A trust region drops such tokens long
+before; `is`, `r2vpo`, `kl_cov`, `m2po` on tokens outside H, `tis_sequence` with an infinite cap and
+other unbounded weights keep them.
+"""
 
 
 def detach(array: Array) -> Array:
@@ -40,12 +47,24 @@ class Tokens:
         self._ratios: dict[str, Array] = {}
         self._advantage: Array | None = None
         self._moving: Tokens | None = None
+        self._once: dict[str, Any] = {}
 
     def still(self) -> "Tokens":
         """The same view without gradient; what is computed for one is not computed again."""
         view = Tokens(self.batch, gradient=False)
-        view._moving = self
+        view._moving, view._once = self, self._once
         return view
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """What `compute` returns, computed once for this batch whichever view asks first.
+
+        For what all parts of an objective share and what is costly: a selection, a search. Its
+        arrays must carry no gradient, because the view that asks first may.
+        """
+        if name not in self._once:
+            self._once[name] = compute()
+        found: T = self._once[name]
+        return found
 
     def column(self, name: str) -> Array:
         """A column of the batch in float64, 0 where not valid."""

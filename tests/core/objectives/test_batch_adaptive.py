@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.core.objectives import objective
-from m2po_lab.core.objectives.batch_adaptive import bapo_bounds, bapo_ladder
+from m2po_lab.core.objectives.batch_adaptive import bapo_bounds, bapo_highs
 from m2po_lab.core.objectives.tokens import Tokens
 from tests.core.objectives.conftest import batch, columns
 from tests.core.objectives.test_reference_values import VALUES, reference_columns
@@ -39,19 +39,24 @@ def loop(tokens, params):
         return used[used > 0].sum() >= params["target_ratio"] * -used[used < 0].sum()
 
     low, high = params["low_start"], params["high_start"]
-    while not enough(low, high) and low < params["low_max"]:
+    while not enough(low, high) and low < params["low_max"] and params["low_step"]:
         low = min(low + params["low_step"], params["low_max"])
-    while not enough(low, high) and high < params["high_max"]:
+    while not enough(low, high) and high < params["high_max"] and params["high_step"]:
         high = min(high + params["high_step"], params["high_max"])
     return low, high
 
 
 @settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 10**6), target=st.floats(0.1, 10))
-def test_the_bapo_bounds_are_those_of_a_loop(seed, target):
+@given(
+    seed=st.integers(0, 10**6),
+    target=st.floats(0.1, 10),
+    low_step=st.sampled_from([0.0, 0.02, 0.15, 9.0]),
+    high_step=st.sampled_from([0.0, 0.05, 0.9, 9.0]),
+)
+def test_the_bapo_bounds_are_those_of_a_loop(seed, target, low_step, high_step):
     tokens = batch(columns(seed, spread=1.0))
-    params = objective("bapo", target_ratio=target).params
-    assert bounds(tokens, target_ratio=target) == loop(tokens, params)
+    given = {"target_ratio": target, "low_step": low_step, "high_step": high_step}
+    assert bounds(tokens, **given) == loop(tokens, objective("bapo", **given).params)
 
 
 def test_bapo_ends_at_the_bounds_of_the_public_implementation():
@@ -70,9 +75,9 @@ def test_bapo_starts_at_its_first_bounds_where_good_tokens_already_balance_bad_o
 def test_bapo_raises_the_lower_bound_first_and_then_the_upper_to_their_maxima():
     hopeless = ratios([[2.0], [0.5]], [0.01, -1.0])
     assert bounds(hopeless) == (0.9, 3.0)
-    params = objective("bapo", low_step=0.15, high_step=0.9).params
-    expected = [(0.6, 1.2), (0.75, 1.2), (0.9, 1.2), (0.9, 2.1), (0.9, 3.0)]
-    np.testing.assert_allclose(bapo_ladder(params), expected)
+    assert bounds(ratios([[2.0], [0.5]], [1.0, -2.05])) == (0.9, pytest.approx(1.85))
+    params = objective("bapo", high_step=0.7).params
+    np.testing.assert_allclose(bapo_highs(params), [1.2, 1.9, 2.6, 3.0])
 
 
 def test_bapo_caps_negative_tokens_at_c_and_reports_its_bounds():
