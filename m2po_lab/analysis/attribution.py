@@ -3,38 +3,18 @@
 The one rule for it: the report's attribution and the findings on drift read it from here.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from m2po_lab.analysis.cells import Cells
 from m2po_lab.analysis.finish import finite
+from m2po_lab.analysis.freshness import freshness
 from m2po_lab.analysis.tables import RatioTables
 from m2po_lab.core.moments import m2
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.integrity.pairs import EQUAL_SHARE
-from m2po_lab.integrity.steps import Cell
-from m2po_lab.logs.rows import UNKNOWN
 
 BETWEEN = ("proximal/behavior", "current/behavior")
 """Ratio whose drift by lag is floor and staleness: the trainer before its step, if logged."""
-
-
-def only_fresh(cells: Iterable[Cell]) -> bool:
-    """Whether every lag lies within the updates made on one rollout batch.
-
-    So it is if every trainer version used the newest version that had sampled anything, and that
-    version was trained on at lag 0 too: then lag only counts updates since the rollout.
-
-    Args:
-        cells: (step, trainer version, lag) that hold a token, see `integrity.steps`.
-    """
-    known = [(trained, trained - lag) for _, trained, lag in cells if lag != UNKNOWN]
-    fresh = {version for trained, version in known if trained == version}
-    versions = sorted({version for _, version in known})
-    return bool(known) and all(
-        version in fresh and not any(version < other <= trained for other in versions)
-        for trained, version in known
-    )
 
 
 def proximal_is_copy(integrity: BatchIntegrity, share: float = EQUAL_SHARE) -> bool:
@@ -69,7 +49,7 @@ def attribution_report(
         lags = ratios[between].cells["lag"]
         floor, whole = _m2(lags, [0]), _m2(lags, lags.sorted_keys())
         staleness = whole - floor if floor is not None and whole is not None else None
-        if staleness is not None and len(lags) > 1 and only_fresh(integrity.cells[between]):
+        if staleness is not None and len(lags) > 1 and freshness(integrity, between).is_fresh:
             in_step, staleness = [staleness], 0.0
     if "current/proximal" in ratios and not is_copy:
         moved = finite(float(m2(ratios["current/proximal"].set("all").sums)[0]))

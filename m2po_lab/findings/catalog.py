@@ -170,7 +170,8 @@ CATALOG: Mapping[str, Entry] = {
         "Drift grows with lag",
         "M2 at some lag is above .04, its 95 % interval lies above 3 times the lag-0 floor and "
         "above the floor's interval (cells of at least 100 tokens and 8 rows; without lag 0 the "
-        "smallest lag is the floor), and some lag is older than the newest version there was.",
+        "smallest lag is the floor), and the lags are not all within the updates of one rollout "
+        "batch (see in-step-drift).",
         "Lower the staleness bound, take fewer updates per rollout, or use a trust region made "
         "for stale data (M2PO, decoupled PPO); see the what-if table for what each would mask.",
         "arXiv 2510.01161; AReaL#482, prime-rl#2674",
@@ -180,10 +181,11 @@ CATALOG: Mapping[str, Entry] = {
         "Drift comes from the updates on one rollout batch",
         "Either current/proximal has M2 above .04 with its 95 % interval above .01; or M2 grows "
         "with lag as for staleness-drift while every trainer version used the newest version "
-        "there was.",
+        "there was and no lag reaches the updates that one rollout batch gets: the trainer "
+        "versions in a step, or twice the usual life of a sampler version, or, with a single "
+        "version, the updates that rows trained on again link.",
         "Fewer mini-batches or epochs per rollout batch (verl: ppo_epochs, ppo_mini_batch_size; "
-        "TRL: num_iterations, steps_per_generation), or a lower learning rate. The rollouts are "
-        "not stale.",
+        "TRL: num_iterations, steps_per_generation), or a lower learning rate.",
         "arXiv 2510.01161",
     ),
     "engine-mismatch": Entry(

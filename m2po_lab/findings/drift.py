@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from m2po_lab.analysis.attribution import proximal_is_copy
+from m2po_lab.analysis.freshness import Freshness
 from m2po_lab.findings.finding import Hit
 from m2po_lab.findings.view import Cell, View
 
@@ -32,24 +33,27 @@ def _grown(view: View, ratio: str) -> tuple[int, Cell, int, Cell] | None:
 def staleness_drift(view: View) -> Iterator[Hit]:
     """Drift by lag, where data was older than it had to be."""
     for ratio in view.pairs:
-        if ratio != "current/proximal" and not view.only_fresh(ratio):
-            yield from _by_lag(view, ratio, "an older version than the newest there was")
+        found = view.freshness(ratio)
+        if ratio != "current/proximal" and not found.is_fresh:
+            yield from _by_lag(view, ratio, found)
 
 
-def _by_lag(view: View, ratio: str, why: str) -> Iterator[Hit]:
+def _by_lag(view: View, ratio: str, rollouts: Freshness) -> Iterator[Hit]:
     found = _grown(view, ratio)
     if found is None:
         return
     lag, high, base, floor = found
     yield Hit(
         f"M2 of {ratio} is {high.m2:.3g} [{high.low:.2g}, {high.high:.2g}] at lag {lag} against "
-        f"{floor.m2:.2g} at lag {base}: {why}.",
+        f"{floor.m2:.2g} at lag {base}: {rollouts.why}.",
         {
             "ratio": ratio,
             "lag": lag,
             **high.evidence(),
             "floor": {"lag": base, **floor.evidence()},
             "by_lag": [{"lag": g, "n": c.n, "m2": c.m2} for g, c in view.by_lag(ratio).items()],
+            "updates_per_batch": rollouts.updates,
+            "updates_per_version": rollouts.longest,
         },
     )
 
@@ -57,8 +61,9 @@ def _by_lag(view: View, ratio: str, why: str) -> Iterator[Hit]:
 def in_step_drift(view: View) -> Iterator[Hit]:
     """Drift of the updates made on one rollout batch."""
     for ratio in ("current/behavior", "proximal/behavior"):
-        if ratio in view.pairs and view.only_fresh(ratio):
-            yield from _by_lag(view, ratio, "all lags lie within the updates of one rollout batch")
+        found = view.freshness(ratio)
+        if ratio in view.pairs and found.is_fresh:
+            yield from _by_lag(view, ratio, found)
     ratio = "current/proximal"
     is_copy = proximal_is_copy(view.evidence, view.limits["equal_share"])
     if ratio not in view.pairs or is_copy:

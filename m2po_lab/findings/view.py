@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from m2po_lab.analysis.attribution import only_fresh
+from m2po_lab.analysis.freshness import Freshness, freshness
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.integrity.additive import Floats
 from m2po_lab.integrity.pairs import MAGNITUDES, Pair
@@ -168,9 +168,9 @@ class View:
         """The tokens in which engines are compared: lag 0, or all if no lag is known to be 0."""
         return slice(0, 1) if pair.n[0] > 0 else slice(0, 2)
 
-    def only_fresh(self, ratio: str) -> bool:
+    def freshness(self, ratio: str) -> Freshness:
         """Whether every lag lies within the updates made on one rollout batch."""
-        return only_fresh(self.evidence.cells.get(ratio, ()))
+        return freshness(self.evidence, ratio)
 
 
 def _of_lag(wanted: int) -> Callable[[int, int, int], bool]:

@@ -15,6 +15,7 @@ from m2po_lab.integrity.exclude import exclude, unaligned
 from m2po_lab.integrity.flat import Flat, flatten
 from m2po_lab.integrity.kept import Kept
 from m2po_lab.integrity.padding import repeated_tail
+from m2po_lab.integrity.reuse import reuse
 
 
 def check(
@@ -55,6 +56,7 @@ def check(
         weights=columns.weights(clean),
         edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
         versions=versions.versions(clean),
+        reuse=reuse(clean),
         groups=groups.groups(flat, ~repeated),
         shifts={ratio: shifts.measure(kept, ratio) for ratio in ratios},
         pairs={ratio: pairs.measure(kept, ratio) for ratio in ratios},

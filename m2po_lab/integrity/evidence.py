@@ -9,6 +9,7 @@ from m2po_lab.integrity.edges import Edges
 from m2po_lab.integrity.faults import Faults
 from m2po_lab.integrity.groups import Groups
 from m2po_lab.integrity.pairs import Pair
+from m2po_lab.integrity.reuse import Reuse
 from m2po_lab.integrity.shifts import Shift, untrusted
 from m2po_lab.integrity.steps import Cell, Halves, Step
 from m2po_lab.integrity.versions import Versions
@@ -95,6 +96,7 @@ class BatchIntegrity(Additive):
         weights: pile-ups of logged weights.
         edges: first and last kept tokens.
         versions: lags and mixed rows.
+        reuse: rows that several trainer versions were given.
         groups: group ids.
         shifts, pairs, cells, halves: ratio -> evidence on its log-ratio.
         steps: step -> time line.
@@ -113,6 +115,7 @@ class BatchIntegrity(Additive):
     weights: Weights | None = None
     edges: Edges | None = None
     versions: Versions | None = None
+    reuse: Reuse | None = None
     groups: Groups | None = None
     shifts: dict[str, Shift] = field(default_factory=dict)
     pairs: dict[str, Pair] = field(default_factory=dict)

@@ -36,11 +36,12 @@ def in_step(seed: int) -> Columns:
 
 
 def epochs(seed: int) -> Columns:
-    """One rollout batch, four updates: every row is scored by one of four trainer versions."""
-    c = make(seed, lags=(0, 1, 2, 3), walk=0.25, steps=1, proximal=False)
+    """Three rollout batches of four updates: every row is scored by one of four versions."""
+    c = make(seed, lags=(0, 1, 2, 3), walk=0.25, steps=3, rows=192, proximal=False)
     assert c.version is not None
-    lag = 100 - c.version[np.cumsum(c.lengths) - c.lengths]
-    return c.with_(version=np.full(c.row.size, 100), train_version=100 + lag, step=100 + lag)
+    lag = (100 + c.step) - c.version[np.cumsum(c.lengths) - c.lengths]
+    trained = 100 + 4 * c.step + lag
+    return c.with_(version=(trained - lag)[c.row], train_version=trained, step=trained)
 
 
 def mismatched(seed: int) -> Columns:
