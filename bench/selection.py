@@ -2,7 +2,9 @@
 
 The field sorts all squares in descending order, takes the cumulative mean of what is left, and
 restores the order (AReaL, Trinity-RFT, ms-swift, SkyRL). Here the threshold is found with a
-histogram over the float's bits. Both work on the same float32 log-probs and advantages.
+histogram over the float's bits. Both work on the same float32 log-probs and advantages. A second
+table has mini-batches of a few tokens, where the threshold is found by sorting: the two ways side
+by side, which give the same boundary.
 
     python bench/selection.py                    16 million tokens
     python bench/selection.py --tokens 1000000 --json results.json
@@ -14,18 +16,23 @@ import json
 import platform
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from m2po_lab.core.batch import TokenBatch
+from m2po_lab.core.exact import Budget
 from m2po_lab.core.host import CHUNK
 from m2po_lab.core.kernels import kernels_enabled, load_kernel, use_kernels
 from m2po_lab.core.selection import keep_m2po, solve_threshold
+from m2po_lab.core.selection_keys import FEW, Sorted, Tallied
+from m2po_lab.core.selection_parts import parts_of, reducer
 
 BUDGET = 0.04
+SMALL = (64, 640, 6400, FEW, 4 * FEW)
+"""Tokens of the small mini-batches."""
 KERNELS = ("selection.tally", "selection.collect", "selection.mark")
 
 
@@ -117,6 +124,28 @@ def peak_bytes(function: Callable[[], Any]) -> int:
     return peak
 
 
+def small(sizes: Sequence[int], repeats: int) -> list[dict[str, float]]:
+    """Time both ways to the boundary of small mini-batches, in turns; they must agree."""
+    rows = []
+    for n in sizes:
+        batch = flat_batch(*tokens(n))
+
+        def by_digits(batch: TokenBatch = batch) -> Any:
+            parts = parts_of(batch, "current/behavior", None, None)
+            return Tallied(parts, reducer(parts, None)).first_masked(Budget(BUDGET))
+
+        def by_sorting(batch: TokenBatch = batch) -> Any:
+            parts = parts_of(batch, "current/behavior", None, None)
+            return Sorted(parts).first_masked(Budget(BUDGET))
+
+        if by_digits() != by_sorting():
+            raise AssertionError(f"the two ways differ on {n} tokens")
+        turns = [(best(by_digits, 1), best(by_sorting, 1)) for _ in range(repeats)]
+        digits, sorting = (min(seconds) for seconds in zip(*turns, strict=True))
+        rows.append({"tokens": n, "digits": digits, "sorting": sorting})
+    return rows
+
+
 def measure(n: int, loop_n: int, repeats: int) -> dict[str, Any]:
     """Run everything and return seconds, bytes and ratios by name."""
     columns = tokens(n)
@@ -153,6 +182,7 @@ def measure(n: int, loop_n: int, repeats: int) -> dict[str, Any]:
         "seconds": seconds,
         "loop_seconds": loop,
         "peak_bytes": peak,
+        "small": small([m for m in SMALL if m <= n], 10 * repeats),
         "input_as_float64_bytes": 8 * n,
         "chunk_as_float64_bytes": 8 * CHUNK,
         "python": platform.python_version(),
@@ -182,6 +212,9 @@ def show(result: dict[str, Any]) -> None:
     print(f"{result['loop_tokens']:,} tokens, from log-probs to the mask")
     for name, value in loop.items():
         print(f"{name:20}{value:>10.4f}{loop['loop, Python'] / value:>16.1f}")
+    print(f"\n{'small mini-batches':20}{'digits, ms':>12}{'sorting, ms':>12}")
+    for row in result["small"]:
+        print(f"{row['tokens']:<20,}{1e3 * row['digits']:>12.3f}{1e3 * row['sorting']:>12.3f}")
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:

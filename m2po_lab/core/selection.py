@@ -11,37 +11,33 @@ rounded once. Sums are exact integers (see `exact`), so no bit of the mask, the 
 means depends on the order of rows, on the split into micro-batches or ranks, on the array library
 or on whether a compiled kernel is used.
 
-Cost: two passes over the tokens in chunks (three where ties are split), no sort, O(n).
+Cost: two passes over the tokens in chunks (three where ties are split), no sort, O(n). Up to
+`selection_keys.FEW` tokens in one process are sorted instead, which is quicker and decides alike.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from m2po_lab.core import selection_scan
+from m2po_lab.core import selection_keys, selection_scan
 from m2po_lab.core.arrays import Array, namespace
 from m2po_lab.core.batch import TokenBatch
 from m2po_lab.core.exact import Budget, mean, multiple
 from m2po_lab.core.host import to_library
-from m2po_lab.core.radix import SHIFT, Bins, first_masked, smallest
+from m2po_lab.core.selection_keys import Sorted, Tallied
 from m2po_lab.core.selection_parts import (
     POSITION_BITS,
     Reduce,
     Rows,
-    check_finite,
-    collect_from,
     part,
     parts_of,
     places_of,
     reducer,
     row_numbers,
-    tally,
 )
-from m2po_lab.core.selection_scan import TRASH
 from m2po_lab.core.selection_variants import Released, keep_all_tokens, keep_areal, keep_released
 
 __all__ = [
@@ -151,20 +147,16 @@ def solve_threshold(
     """
     bound = _bound(budget)
     parts = parts_of(batches, ratio, rows, reduce)
-    everywhere = reducer(parts, reduce)
-    table = everywhere(tally(parts))
-    check_finite(parts, int(table[TRASH, 0]))
-    bins = Bins(table[:TRASH], 0, SHIFT)
-    n, total = bins.below(bins.size)
-    before = mean(total, n)
+    few = reduce is None and sum(p.columns.size for p in parts) <= selection_keys.FEW
+    squares = Sorted(parts) if few else Tallied(parts, reducer(parts, reduce))
+    n, before = squares.n, mean(squares.total, squares.n)
     shared: dict[str, Any] = {"budget": bound, "active": n, "ratio": ratio, "scope": scope}
     shared["m2_before"] = before
     shared["_numbers"] = WeakKeyDictionary({p.batch: p.rows for p in parts})
     shared["_alone"] = rows is None and len(parts) == 1
     if n == 0 or before <= bound:
         return Threshold(value=float("inf"), masked=0, m2_after=before, **shared)
-    collect = partial(collect_from, parts)
-    boundary, kept = first_masked(bins, Budget(bound), collect, everywhere)
+    boundary, kept = squares.first_masked(Budget(bound))
     stay = boundary.below + kept
     shared["masked"] = n - stay
     shared["m2_after"] = mean(boundary.below_total + kept * multiple(boundary.key), stay)
@@ -172,7 +164,7 @@ def solve_threshold(
         return Threshold(value=_value(boundary.key - 1), **shared)
     value = _value(boundary.key)
     places = places_of(parts, lambda scan, columns: scan.ties(columns, value))
-    row, position = divmod(smallest(places, kept, everywhere), 1 << POSITION_BITS)
+    row, position = divmod(squares.place(places, kept), 1 << POSITION_BITS)
     shared |= {"tie_row": row, "tie_position": position}
     return Threshold(value, ties=boundary.ties, ties_kept=kept, **shared)
 

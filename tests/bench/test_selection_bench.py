@@ -29,4 +29,6 @@ def test_the_benchmark_runs_and_writes_its_numbers(bench, tmp_path, capsys):
     numbers = json.loads(file.read_text())
     assert numbers["tokens"] == numbers["loop_tokens"] == 2000
     assert {"sort, numpy", "threshold, numpy"} <= numbers["seconds"].keys()
+    assert [row["tokens"] for row in numbers["small"]] == [64, 640]
+    assert min(row[way] for row in numbers["small"] for way in ("digits", "sorting")) > 0
     assert "2,000 tokens" in capsys.readouterr().out

@@ -1,15 +1,17 @@
 import math
 import pickle
 import tracemalloc
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from m2po_lab.core import TokenBatch, host
+from m2po_lab.core import TokenBatch, host, selection, selection_keys
 from m2po_lab.core.kernels import use_kernels
 from m2po_lab.core.selection import apply, eligible, keep_m2po, solve_threshold
+from m2po_lab.core.selection_keys import Sorted
 from tests.conftest import asarray, load, to_numpy
 from tests.core.selecting import CASES, batch_of, naive, problems, region
 
@@ -68,6 +70,42 @@ def test_a_larger_budget_never_masks_a_token_more(problem, first, second):
     d, a, keep, _ = problem
     tokens, low, high = batch_of(d, a, keep), min(first, second), max(first, second)
     assert not (keep_m2po(tokens, low) & ~keep_m2po(tokens, high)).any()
+
+
+@settings(deadline=None, max_examples=400)
+@given(problems())
+def test_sorting_and_digits_decide_alike(problem):
+    d, a, keep, budget = problem
+    tokens = batch_of(d, a, keep)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_keys, "FEW", -1)
+        by_digits = solve_threshold(tokens, budget)
+    assert repr(solve_threshold(tokens, budget)) == repr(by_digits)
+
+
+@pytest.mark.parametrize("n", [1000, 30_000])
+@pytest.mark.parametrize("budget", [1e-3, 0.04, 0.09])
+def test_sorting_and_digits_decide_alike_on_heavy_tails(n, budget):
+    rng = np.random.default_rng(n)
+    d = 0.3 * rng.standard_t(3, (10, n // 10))
+    tokens = batch_of(d, rng.standard_normal((10, n // 10)), d < 9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_keys, "FEW", -1)
+        by_digits = solve_threshold(tokens, budget)
+    assert 0 < by_digits.masked < by_digits.active
+    assert solve_threshold(tokens, budget) == by_digits
+
+
+def test_few_tokens_in_one_process_are_sorted_and_no_others(monkeypatch):
+    sort = Mock(wraps=Sorted)
+    monkeypatch.setattr(selection, "Sorted", sort)
+    four = batch_of(np.ones((1, 4)), np.ones((1, 4)), np.ones((1, 4), dtype=bool))
+    solve_threshold(four, 0.04)
+    assert sort.call_count == 1
+    solve_threshold(four, 0.04, reduce=lambda table: table, rows=[0])
+    monkeypatch.setattr(selection_keys, "FEW", 3)
+    solve_threshold(four, 0.04)
+    assert sort.call_count == 1
 
 
 @pytest.mark.parametrize("library", ["torch", "strict"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from m2po_lab.core import binning, selection_device, selection_parts, selection_scan
+from m2po_lab.core import binning, selection_device, selection_keys, selection_parts, selection_scan
 from m2po_lab.core.selection import apply, solve_threshold
 from m2po_lab.core.selection_scan import host_columns, raw_columns
 from tests.conftest import load, to_numpy
@@ -33,13 +33,15 @@ def test_every_pass_gives_what_the_host_pass_gives(problem):
         )
 
 
+@pytest.mark.parametrize("few", [-1, selection_keys.FEW])
 @settings(deadline=None, max_examples=60)
-@given(problems())
-def test_the_whole_selection_on_the_device_is_algorithm_1(problem):
+@given(problem=problems())
+def test_the_whole_selection_on_the_device_is_algorithm_1(few, problem):
     d, a, keep, budget = problem
     tokens = batch_of(d, a, keep, load("torch"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection_parts, "DEVICES", ("cpu",))
+        patch.setattr(selection_keys, "FEW", few)
         threshold = solve_threshold(tokens, budget)
         mask = apply(tokens, threshold)
     np.testing.assert_array_equal(to_numpy(mask), naive(d, a, keep, budget))
