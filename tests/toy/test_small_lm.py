@@ -92,18 +92,3 @@ def test_the_tokenizer_file_lists_the_vocabulary_by_id(model, tmp_path):
     export(model, TASK, tmp_path)
     vocabulary = json.loads((tmp_path / "tokenizer.json").read_text())["model"]["vocab"]
     assert tuple(sorted(vocabulary, key=vocabulary.get)) == TASK.vocabulary
-
-
-def test_transformers_gives_the_same_logits_and_tokens(model, tmp_path):
-    transformers = pytest.importorskip("transformers")
-    export(model, TASK, tmp_path)
-    loaded = transformers.AutoModelForCausalLM.from_pretrained(
-        tmp_path, attn_implementation="sdpa"
-    ).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    ids = prompts(16)
-    with torch.no_grad():
-        ours, theirs = model(ids)[0], loaded(ids).logits
-    assert ours.numpy() == pytest.approx(theirs.numpy(), abs=2e-6)
-    assert tokenizer("47315=")["input_ids"] == [4, 7, 3, 1, 5, 10]
-    assert tokenizer.decode([4, 7, 10]) == "47="
