@@ -77,16 +77,17 @@ class Arm:
         staleness: updates between sampling and training.
         params: parameters of the objective.
         steps: rollouts trained on; None as many as the recipe.
-        learning_rate: None is the recipe's.
+        rate: the learning rate as a multiple of the recipe's.
         decay: the learning rate falls linearly to 0.
-        queue, mismatch: as in `Run`.
+        queue: as in `Run`.
+        mismatch: as in `Run`.
     """
 
     objective: str
     staleness: int
     params: Mapping[str, float] = field(default_factory=dict)
     steps: int | None = None
-    learning_rate: float | None = None
+    rate: float = 1.0
     decay: bool = False
     queue: str = "fifo"
     mismatch: str = ""
@@ -97,7 +98,7 @@ class Arm:
         parts = [f"{self.objective}_s{self.staleness}"]
         parts += [f"{name}{value:g}" for name, value in self.params.items()]
         parts += [] if self.steps is None else [f"steps{self.steps}"]
-        parts += [] if self.learning_rate is None else [f"lr{self.learning_rate:g}"]
+        parts += [] if self.rate == 1 else [f"rate{self.rate:g}"]
         parts += ["decay"] * self.decay
         parts += [] if self.queue == "fifo" else [self.queue]
         parts += [part.strip() for part in self.mismatch.split(",") if part.strip()]
@@ -105,9 +106,10 @@ class Arm:
 
     def run(self, recipe: str, seed: int) -> Run:
         """Settings of this arm for a recipe and a seed."""
-        return Run(
-            recipe=recipe, seed=seed, **{f.name: getattr(self, f.name) for f in fields(self)}
-        )
+        settings = {f.name: getattr(self, f.name) for f in fields(self)}
+        rate = settings.pop("rate")
+        learning_rate = None if rate == 1 else rate * RECIPES[recipe].learning_rate
+        return Run(recipe=recipe, seed=seed, learning_rate=learning_rate, **settings)
 
 
 def arm(text: str) -> Arm:
@@ -270,16 +272,22 @@ SWEEPS = MappingProxyType(
             Arm(objective=name, staleness=256)
             for name in ("m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
         ),
-        "horizon": (
-            *(
-                Arm(objective=name, staleness=256, steps=280)
-                for name in ("ppo", "is", "m2po", "gspo")
-            ),
+        "horizon": tuple(
+            Arm(objective=name, staleness=256, steps=280) for name in ("ppo", "is", "m2po", "gspo")
+        ),
+        "pace": (
             *(Arm(objective=name, staleness=256, decay=True) for name in ("ppo", "is", "m2po")),
             *(
-                Arm(objective=name, staleness=256, learning_rate=5e-5, steps=280)
+                Arm(objective=name, staleness=256, rate=0.25, steps=280)
                 for name in ("ppo", "is", "m2po")
             ),
+        ),
+        "mismatch": (
+            *(
+                Arm(objective="m2po", staleness=0, mismatch=mismatch)
+                for mismatch in ("", "bf16", "noise=0.3", "temperature=1.2", "top-p=0.9")
+            ),
+            *(Arm(objective=name, staleness=256, queue="mixed") for name in ("ppo", "is", "m2po")),
         ),
     }
 )

@@ -100,19 +100,25 @@ def auc_interval(
     label: NDArray[np.int8],
     run: NDArray[np.int64],
     rng: np.random.Generator,
-    draws: int = 400,
+    draws: int = 1000,
 ) -> tuple[float, float]:
     """95 % interval of the area, by a bootstrap over runs: the steps of a run go together."""
-    runs = np.unique(run)
-    places = [np.flatnonzero(run == one) for one in runs]
-    areas = []
-    for _ in range(draws):
-        chosen = np.concatenate([places[i] for i in rng.integers(0, len(runs), len(runs))])
-        areas.append(auc(score[chosen], label[chosen]))
-    known = [area for area in areas if np.isfinite(area)]
-    if not known:
+    filled = np.nan_to_num(score, nan=-np.inf)
+    runs, place = np.unique(run, return_inverse=True)
+    bad, good = label == 1, label == 0
+    # won[i, j]: pairs of a step before the collapse of run i and a calm one of run j in order.
+    won = np.empty((len(runs), len(runs)))
+    for j in range(len(runs)):
+        calm = np.sort(filled[good & (place == j)])
+        below, up_to = (np.searchsorted(calm, filled[bad], side) for side in ("left", "right"))
+        won[:, j] = np.bincount(place[bad], (below + up_to) / 2, minlength=len(runs))
+    n_bad, n_good = (np.bincount(place[kind], minlength=len(runs)) for kind in (bad, good))
+    times = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=draws)
+    pairs = (times @ n_bad) * (times @ n_good)
+    areas = np.einsum("di,ij,dj->d", times, won, times, optimize=True)[pairs > 0] / pairs[pairs > 0]
+    if not len(areas):
         return float("nan"), float("nan")
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(areas, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -122,17 +128,20 @@ class Alarms:
 
     Attributes:
         collapsed: runs that collapse.
-        warned: those with an alarm at least LEAD updates before.
-        lead: updates between the first alarm and the collapse, median over warned runs.
+        leads: updates between the first alarm and the collapse, of each warned run.
         stable: runs that do not collapse.
         false: those with an alarm.
     """
 
     collapsed: int
-    warned: int
-    lead: float
+    leads: tuple[int, ...]
     stable: int
     false: int
+
+    @property
+    def warned(self) -> int:
+        """Runs with an alarm at least LEAD updates before the collapse."""
+        return len(self.leads)
 
     @property
     def warned_interval(self) -> tuple[float, float]:
@@ -157,8 +166,7 @@ def alarms(scores: Sequence[Floats], onsets: Sequence[int | None], threshold: fl
         collapsed += 1
         if first is not None and (start - first) * UPDATES_PER_STEP >= LEAD:
             leads.append((start - first) * UPDATES_PER_STEP)
-    lead = float(np.median(leads)) if leads else float("nan")
-    return Alarms(collapsed, len(leads), lead, len(onsets) - collapsed, false)
+    return Alarms(collapsed, tuple(leads), len(onsets) - collapsed, false)
 
 
 def threshold_for(

@@ -162,14 +162,15 @@ def sweep(
     workers: int | None = None,
     quiet: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Compare runs over staleness, budget, objectives, variants of M2PO, or a longer horizon.
+    """Compare runs over staleness, budget, objectives, M2PO's variants, horizon, pace or sampler.
 
     Parameters
     ----------
     recipe
         What to train.
     over
-        staleness, budget, objectives, variants or horizon.
+        staleness, budget, objectives, variants, horizon (longer runs), pace (lower learning rates)
+        or mismatch (other samplers and queues).
     out
         Directory for <over>.png, <over>.json and the runs, which are reused.
     seeds

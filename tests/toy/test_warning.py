@@ -58,12 +58,27 @@ def test_a_score_that_knows_nothing_has_an_area_of_a_half_inside_its_interval():
     assert high < 0.6
 
 
+def test_the_interval_is_that_of_drawing_runs_and_computing_the_area_anew():
+    rng = np.random.default_rng(5)
+    run = np.repeat(np.arange(12), 20)
+    label = np.where(run % 3 == 0, rng.integers(-1, 2, 240), 0).astype(np.int8)
+    score = np.round(rng.normal(size=240) + (label == 1), 1)
+    score[::30] = np.nan
+    areas = []
+    for _ in range(4000):
+        chosen = np.concatenate([np.flatnonzero(run == i) for i in rng.integers(0, 12, 12)])
+        areas.append(warning.auc(score[chosen], label[chosen]))
+    expected = np.nanquantile(areas, [0.025, 0.975])
+    found = warning.auc_interval(score, label, run, rng, draws=4000)
+    assert found == pytest.approx(expected, abs=0.02)
+
+
 def test_alarms_count_leads_and_false_alarms():
     early, late, calm, nervous = np.zeros((4, 30))
     early[10], late[19], nervous[5] = 1, 1, 1
     found = warning.alarms([early, late, calm, nervous], [20, 20, None, None], 0.5)
     assert (found.collapsed, found.warned, found.stable, found.false) == (2, 1, 2, 1)
-    assert found.lead == 40
+    assert found.leads == (40,)
 
 
 def test_a_threshold_keeps_to_its_rate_of_false_alarms():
