@@ -17,6 +17,7 @@ COMMANDS = {
     "analyze": "Read a rollout log and say how far off-policy it is, where, and what to look at.",
     "compare": "Put runs side by side: differences with intervals, by lag, findings.",
     "convert": "Rewrite any readable log as native Parquet.",
+    "data": "Published training and evaluation problems as the files that a full-scale run reads.",
     "demo": "Train a bandit on stale rollouts; analyze its log and a real one that ships with it.",
     "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",
 }

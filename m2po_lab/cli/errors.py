@@ -14,6 +14,9 @@ REMEDIES = {
 }
 """What to do about errors of the system that no permission explains."""
 
+ONE_LINE = ("UnreadableLogError", "DamagedLogError", "UnusableError")
+"""Errors of packages that are imported late, whose message is a line of this kind already."""
+
 
 class UsageError(ValueError):
     """An option that cannot be used; the message is one line: place, value, remedy.
@@ -33,7 +36,7 @@ def explained(error: Exception) -> str:
     """Turn any exception into one printable line that says where, what and what to do."""
     if isinstance(error, CycloptsError):
         return f"{one_line(str(error))} Try --help."
-    if isinstance(error, UsageError) or type(error).__name__ == "UnreadableLogError":
+    if isinstance(error, UsageError) or type(error).__name__ in ONE_LINE:
         return one_line(str(error))
     if isinstance(error, OSError) and (error.filename is not None or error.errno in REMEDIES):
         reason = error.strerror or type(error).__name__
