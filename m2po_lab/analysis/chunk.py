@@ -37,6 +37,7 @@ class Chunk:
         key: (B,) hash of the row's id.
         row_id: (B,) ids, None where unknown.
         response: (B,) texts, None where unknown.
+        token_text: (B,) what each token of the row reads, None where unknown.
         step: (B,) step, else train_version, else UNKNOWN.
         mini_batch: (B,) mini-batch within the step, else UNKNOWN.
     """
@@ -51,6 +52,7 @@ class Chunk:
     key: Hashes
     row_id: list[str | None]
     response: list[str | None]
+    token_text: list[list[str] | None]
     step: Ints
     mini_batch: Ints
 
@@ -120,6 +122,7 @@ def chunk_of(batch: TokenBatch) -> Chunk:
         key=row_hashes(facts, batch.n_rows, row, columns),
         row_id=facts.row_id if facts.row_id is not None else [None] * batch.n_rows,
         response=facts.response if facts.response is not None else [None] * batch.n_rows,
+        token_text=facts.token_text if facts.token_text is not None else [None] * batch.n_rows,
         step=np.where(step == UNKNOWN, train, step),
         mini_batch=_per_row(facts.mini_batch, batch.n_rows),
     )
@@ -177,5 +180,6 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
         n_rows=int(starts[-1]),
         row_id=[name for c in chunks for name in c.row_id],
         response=[text for c in chunks for text in c.response],
+        token_text=[texts for c in chunks for texts in c.token_text],
         **{n: np.concatenate([getattr(c, n) for c in chunks]) for n in JOINED},
     )

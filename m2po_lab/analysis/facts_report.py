@@ -129,7 +129,8 @@ def groups_report(facts: Facts) -> Report | None:
     """Sizes of groups (rows of a step with one group id), constant rewards, mixed prompts.
 
     `constant_reward` counts groups of at least two rewards that are all equal: no signal for a
-    baseline by group. With more groups than are kept, `sampled` is the share that is described.
+    baseline by group; null where no group has two rewards. With more groups than are kept,
+    `sampled` is the share that is described.
     """
     table = facts.groups
     if not len(table):
@@ -146,7 +147,7 @@ def groups_report(facts: Facts) -> Report | None:
         "sizes": {str(s): int(c) for s, c in zip(sizes, counts, strict=True)},
         "all_unique": bool((rows == 1).all()),
         "with_rewards": int(several.sum()),
-        "constant_reward": int(constant.sum()),
+        "constant_reward": int(constant.sum()) if several.any() else None,
         "mixed_prompts": int(mixed.sum()),
         "sampled": 0.5**facts.group_level,
     }

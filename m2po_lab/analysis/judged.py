@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.analysis.binned import Binned, applies, binned, binned_report
+from m2po_lab.analysis.marked import marked
 from m2po_lab.analysis.reach import reach_report
 from m2po_lab.analysis.result import Analysis
 from m2po_lab.analysis.selection_report import (
@@ -27,7 +28,7 @@ class Judged:
     """Parts of the report, and why parts of them are null.
 
     Attributes:
-        objectives, overlap, sweeps, reach: as in the report.
+        objectives, overlap, sweeps, reach, worst: as in the report.
         missing: what -> what it needs.
     """
 
@@ -35,6 +36,7 @@ class Judged:
     overlap: Report | None
     sweeps: Report
     reach: list[Report] | None
+    worst: list[Report] | None
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -53,6 +55,7 @@ def judged(analysis: Analysis) -> Judged:
         overlap=overlap_report(found),
         sweeps=_sweeps(analysis, stage, beyond),
         reach=reach,
+        worst=None if primary is None else _worst(analysis, found, primary),
         missing={f"objectives/{name}": needs for name, needs in found.missing.items()},
     )
 
@@ -75,6 +78,12 @@ def _objective(
     elif beyond is not None and applies(verdict.objective):
         entry |= binned_report(beyond, verdict.objective)
     return entry
+
+
+def _worst(analysis: Analysis, found: WhatIf, primary: str) -> list[Report]:
+    scopes = analysis.ratios[primary].scopes
+    verdict = found.verdicts.get("m2po")
+    return marked(analysis.worst[primary], verdict, scopes, analysis.options.budget)
 
 
 def _sweeps(analysis: Analysis, stage: Stage | None, beyond: Binned | None) -> Report:

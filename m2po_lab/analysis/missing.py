@@ -53,6 +53,8 @@ def not_computable(
     for name in ("clip", "budget"):
         if report["sweeps"][name] is None:
             found[f"sweeps/{name}"] = "advantage" if report["ratios"] else "two log-prob columns"
+    if report["groups"] is not None and report["groups"]["constant_reward"] is None:
+        found["groups/constant_reward"] = "reward, of two rows of a group"
     judged = [entry for entry in report["objectives"].values() if entry is not None]
     if judged and all(entry["weight_mean"] is None for entry in judged):
         found["objectives weights"] = "an advantage other than 0"

@@ -37,7 +37,7 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
         "groups": facts_report.groups_report(facts),
         "entropy": facts_report.entropy_report(facts),
         "signal": facts_report.signal_report(facts),
-        "worst": analysis.worst[primary].tokens if primary is not None else None,
+        "worst": what_if.worst,
     }
     reasons = {f"ratios/{name}": why for name, why in analysis.integrity.untrusted().items()}
     missing = not_computable(found, analysis.options.by, what_if.missing | reasons)

@@ -40,6 +40,7 @@ def some_rows(chunk: Chunk, rows: Bools) -> Chunk:
         key=chunk.key[rows],
         row_id=[],
         response=[],
+        token_text=[],
         step=chunk.step[rows],
         mini_batch=chunk.mini_batch[rows],
     )
@@ -69,7 +70,7 @@ class Sample:
 
     def add(self, chunk: Chunk) -> None:
         """Add the sampled rows of a chunk."""
-        self.parts.append(self._sampled(replace(chunk, row_id=[], response=[])))
+        self.parts.append(self._sampled(replace(chunk, row_id=[], response=[], token_text=[])))
         self._thin()
 
     def absorb(self, other: "Sample") -> None:

@@ -1,5 +1,6 @@
 """The tokens with the largest |d|, one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from m2po_lab.logs.rows import UNKNOWN
 
 CONTEXT = 8
 """Kept tokens shown on each side of a worst one."""
-RESPONSE_CHARACTERS = 400
+EXCERPT_CHARACTERS = 400
 """Characters of a response that are kept beside its worst token."""
 
 Token = dict[str, Any]
@@ -29,16 +30,12 @@ class Worst:
 
     Attributes:
         size: how many to keep.
-        ranked: (rank, token) pairs, largest first; the token is as the report has it.
+        ranked: (rank, token) pairs, largest first; the rank is (-|d|, step, hash of the row's id,
+            position, lag), the token is as the report has it, but for `keep` of its context.
     """
 
     size: int
     ranked: list[tuple[Rank, Token]] = field(default_factory=list)
-
-    @property
-    def tokens(self) -> list[Token]:
-        """The tokens, largest |d| first."""
-        return [token for _, token in self.ranked]
 
     def absorb(self, other: "Worst") -> None:
         """Keep the largest of both."""
@@ -72,6 +69,7 @@ def _describe(chunk: Chunk, d: Floats, i: int) -> Token:
     token: Token = {
         "row_id": chunk.row_id[row],
         "step": known(chunk.step[row], UNKNOWN),
+        "mini_batch": known(chunk.mini_batch[row], UNKNOWN),
         "lag": known(chunk.lag[i], UNKNOWN),
         "position": int(chunk.index[i]),
         "log_ratio": float(d[i]),
@@ -79,25 +77,69 @@ def _describe(chunk: Chunk, d: Floats, i: int) -> Token:
     for name in LOGP_FIELDS:
         value = float(np.exp(min(columns[name][i], 0.0))) if name in columns else None
         token[name.replace("logp", "probability")] = finite(value)
-    advantage = float(columns["advantage"][i]) if "advantage" in columns else None
+    texts = chunk.token_text[row]
     return {
         **token,
-        "advantage": finite(advantage),
+        "advantage": _advantage(chunk, i),
         "token_id": known(chunk.token_id[i], -1),
-        "response": (chunk.response[row] or "")[:RESPONSE_CHARACTERS] or None,
+        "text": None if texts is None else texts[int(chunk.index[i])],
+        **excerpt(chunk.response[row], texts, int(chunk.index[i])),
         "context": _context(chunk, d, i),
     }
 
 
-def _context(chunk: Chunk, d: Floats, i: int) -> list[dict[str, Any]]:
+def _advantage(chunk: Chunk, i: int) -> float | None:
+    column = chunk.columns.get("advantage")
+    return None if column is None else finite(float(column[i]))
+
+
+def excerpt(response: str | None, texts: Sequence[str] | None, index: int) -> Token:
+    """Cut the part of a response around one of its tokens.
+
+    Args:
+        response: its text.
+        texts: what each of its tokens reads.
+        index: the token.
+
+    Returns:
+        response: the part, null without a text; response_start: its first character within the
+        whole; response_characters: of the whole; response_at: first and last character of the token
+        within the part, null where the log does not say: then the part is the beginning. It does
+        say if the tokens' texts, joined, are the response or begin with it (special tokens at the
+        end are left out of some logs).
+    """
+    if not response:
+        names = ("response", "response_start", "response_characters", "response_at")
+        return dict.fromkeys(names)
+    at = None
+    if texts is not None and "".join(texts).startswith(response):
+        start = sum(map(len, texts[:index]))
+        at = (start, start + len(texts[index])) if start < len(response) else None
+    middle = 0 if at is None else sum(at) // 2
+    last = max(0, len(response) - EXCERPT_CHARACTERS)
+    first = min(max(0, middle - EXCERPT_CHARACTERS // 2), last)
+    part = response[first : first + EXCERPT_CHARACTERS]
+    within = None if at is None else [max(at[0] - first, 0), min(at[1] - first, len(part))]
+    return {
+        "response": part,
+        "response_start": first,
+        "response_characters": len(response),
+        "response_at": within,
+    }
+
+
+def _context(chunk: Chunk, d: Floats, i: int) -> list[Token]:
     """Kept tokens of the same row around token i, itself included."""
     near = np.arange(max(0, i - CONTEXT), min(chunk.n, i + CONTEXT + 1))
     near = near[chunk.row[near] == chunk.row[i]]
+    texts = chunk.token_text[int(chunk.row[i])]
     return [
         {
             "position": int(chunk.index[k]),
             "token_id": None if chunk.token_id[k] == -1 else int(chunk.token_id[k]),
+            "text": None if texts is None else texts[int(chunk.index[k])],
             "log_ratio": finite(float(d[k])),
+            "advantage": _advantage(chunk, k),
         }
-        for k in near
+        for k in near.tolist()
     ]

@@ -11,6 +11,7 @@ from m2po_lab.core.batch import LOGP_FIELDS, TokenBatch
 from m2po_lab.logs import facts, values
 from m2po_lab.logs.hashing import row_hashes
 from m2po_lab.logs.rows import Bools, Floats, Ints, Rows
+from m2po_lab.logs.token_text import token_texts
 
 FLOAT_COLUMNS = (*LOGP_FIELDS, "weights", "entropy", "advantage")
 _BROADCAST = ("advantage", "version", "keep")
@@ -173,6 +174,7 @@ def _rows(
         source=[source] * len(records),
         line=np.asarray(lines, dtype=np.int64),
         token_ids=token_ids,
+        token_text=token_texts(records, layout.lengths.tolist()),
         weights=seen["weights"].values if "weights" in seen else None,
         nulls={name: c.null for name, c in seen.items() if c.null.any()},
         absent={name: c.absent for name, c in seen.items() if c.absent.any()},

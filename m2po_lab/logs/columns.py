@@ -31,6 +31,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "weights": ("rollout_is_weights", "importance_weights"),
     "keep": ("loss_mask", "response_mask", "action_mask", "token_loss_mask", "masks"),
     "token_ids": ("token_ids", "response_ids", "response_tokens", "tokens"),
+    "token_text": ("token_text", "token_texts", "token_strings"),
+    "offsets": ("offsets", "offset_mapping", "token_offsets"),
     "version": ("versions", "version", "weight_versions"),
     "train_version": ("train_version", "trainer_version"),
     "row_id": ("row_id", "sequence_id", "request_id"),

@@ -10,7 +10,7 @@ from m2po_lab.core.batch import TOKEN_FIELDS, TokenBatch
 from m2po_lab.logs.reader import BATCH_ROWS
 from m2po_lab.logs.rows import UNKNOWN, Rows
 
-_LISTS = ("row_id", "group_id", "finish_reason", "prompt", "response")
+_LISTS = ("row_id", "group_id", "finish_reason", "prompt", "response", "token_text")
 _INTEGERS = ("step", "mini_batch", "train_version", "prompt_length", "response_length")
 _PER_ROW = ("unaligned", "retokenised", "content", "prompt_key", "reward", "advantage", "line")
 

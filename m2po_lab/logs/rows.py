@@ -36,6 +36,7 @@ class Rows:
         response_length: response tokens, masked ones included; else characters, see `length_unit`.
         length_unit: "tokens" or "characters".
         token_ids: (N,) ids of the sampled tokens, -1 where unknown.
+        token_text: (B,) what each token of the response reads; None where the log does not say.
         weights: (N,) importance weights logged in place of behavior log-probs.
         nulls: column -> (N,) True where the log said null (the array holds NaN there); only columns
             with at least one null. NaN and infinities are in the arrays themselves.
@@ -66,6 +67,7 @@ class Rows:
     response_length: Ints | None = None
     length_unit: str = "tokens"
     token_ids: Ints | None = None
+    token_text: list[list[str] | None] | None = None
     weights: Floats | None = None
     nulls: dict[str, Bools] = field(default_factory=dict)
     absent: dict[str, Bools] = field(default_factory=dict)
