@@ -29,7 +29,7 @@ def scan(
     for clean, evidence in checked(map(on_host, batches), memory):
         scanner.add(clean, evidence)
     analysis = scanner.finish()
-    analysis.integrity = analysis.integrity + BatchIntegrity(files=memory.new_files())
+    analysis.integrity = analysis.integrity + memory.rest()
     return analysis
 
 

@@ -110,8 +110,10 @@ CATALOG: Mapping[str, Entry] = {
     "repeated-padding": Entry(
         "info",
         "A batch was filled up by repeating rows",
-        "At least two rows of 8 tokens or more at the end of a step repeat earlier rows of it in "
-        "order, under other ids. They are not dropped.",
+        "The rows at the end of a step repeat earlier rows of it under other ids: two or more of "
+        "at least 8 tokens each, or one of 32, at most half of the step. All such ends together "
+        "hold more rows than repeat anywhere else, for a policy that is nearly certain repeats "
+        "its answers honestly. They are not dropped.",
         "Give padding rows an empty mask: they count twice in every mean and in the loss.",
         "verl-omni#602",
     ),

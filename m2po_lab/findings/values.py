@@ -120,10 +120,17 @@ def duplicate_rows(view: View) -> Iterator[Hit]:
 
 
 def repeated_padding(view: View) -> Iterator[Hit]:
-    """Ends of batches that repeat their beginning."""
-    if view.evidence.repeated:
-        rows = view.evidence.repeated
+    """Ends of steps that repeat rows, in a log that hardly does so elsewhere."""
+    found = view.evidence.repeats
+    if found.tail > found.elsewhere:
         yield Hit(
-            f"{rows} rows at the end of a step repeat earlier ones of it under other ids.",
-            {"ratio": None, "rows": rows, "rows_read": view.evidence.rows.read},
+            f"{found.tail} rows at the end of {found.steps} steps repeat earlier ones of their "
+            f"step under other ids; elsewhere {found.elsewhere} rows do.",
+            {
+                "ratio": None,
+                "rows": found.tail,
+                "steps": found.steps,
+                "rows_elsewhere": found.elsewhere,
+                "rows_read": view.evidence.rows.read,
+            },
         )

@@ -14,12 +14,15 @@ from m2po_lab.integrity.evidence import BatchIntegrity, RowCounts
 from m2po_lab.integrity.exclude import exclude, unaligned
 from m2po_lab.integrity.flat import Flat, flatten
 from m2po_lab.integrity.kept import Kept
-from m2po_lab.integrity.padding import repeated_tail
+from m2po_lab.integrity.padding import Repeats, Tails
 from m2po_lab.integrity.reuse import reuse
 
 
 def check(
-    batch: TokenBatch, seen: Keys | None = None, copies: Bools | None = None
+    batch: TokenBatch,
+    seen: Keys | None = None,
+    copies: Bools | None = None,
+    tails: Tails | None = None,
 ) -> tuple[TokenBatch, BatchIntegrity]:
     """Exclude what cannot be trusted from a batch and say what was met.
 
@@ -30,6 +33,8 @@ def check(
         batch: as a reader gave it.
         seen: `keys` of everything counted so far.
         copies: (B,) rows of a file that repeats another, see `copies.tell_copies`.
+        tails: follows the ends of steps, which may lie in another batch; without it the batch is
+            taken for all there is.
 
     Returns:
         The batch with the reduced keep (text-only ones as they came), and the evidence.
@@ -43,6 +48,8 @@ def check(
     keep, tokens, found, fault_rows = exclude(flat, logged, repeated)
     clean = flat.kept(keep)
     rows, live = _count_rows(flat, logged, clean, repeated)
+    follower = tails or Tails()
+    follower.add(clean, live, key)
     kept, ratios = Kept(clean), clean.ratios()
     evidence = BatchIntegrity(
         tokens=tokens,
@@ -51,7 +58,7 @@ def check(
         fault_rows=fault_rows,
         lengths=_lengths(flat, ~repeated),
         retokenised=_count(flat.rows.retokenised, ~repeated),
-        repeated=repeated_tail(clean, live, key),
+        repeats=Repeats() if tails else follower.finish(),
         columns=columns.grids(clean),
         weights=columns.weights(clean),
         edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
@@ -75,16 +82,18 @@ class Memory:
     Attributes:
         keys: of rows with ids, 8 bytes each.
         shelf: contents of files whose rows have none.
+        tails: ends of the steps of the file that is read.
     """
 
     keys: Keys = field(default_factory=Keys)
     shelf: Shelf = field(default_factory=Shelf)
+    tails: Tails = field(default_factory=Tails)
 
-    def new_files(self) -> Keys:
-        """Keys of the files that came since the last call."""
+    def rest(self) -> BatchIntegrity:
+        """What only the end of a part tells: the files in it, and how its steps ended."""
         new = np.sort(np.array([*self.shelf.fresh], dtype=np.uint64))
         self.shelf.fresh.clear()
-        return Keys((new,) if new.size else ())
+        return BatchIntegrity(files=Keys((new,) if new.size else ()), repeats=self.tails.finish())
 
 
 def checked(
@@ -93,7 +102,7 @@ def checked(
     """Check a stream of batches in the order of the log.
 
     Finds duplicates across batches, and files that repeat another. The keys of all rows with ids
-    are kept, 8 bytes a row.
+    are kept, 8 bytes a row. `memory.rest()` is to be added at the end.
 
     Args:
         batches: whole files, one after the other.
@@ -101,7 +110,7 @@ def checked(
     """
     memory = memory or Memory()
     for batch, copies in tell_copies(batches, memory.shelf):
-        clean, evidence = check(batch, memory.keys, copies)
+        clean, evidence = check(batch, memory.keys, copies, memory.tails)
         memory.keys += evidence.keys
         yield clean, evidence
 

@@ -8,6 +8,7 @@ from m2po_lab.integrity.duplicates import Keys
 from m2po_lab.integrity.edges import Edges
 from m2po_lab.integrity.faults import Faults
 from m2po_lab.integrity.groups import Groups
+from m2po_lab.integrity.padding import Repeats
 from m2po_lab.integrity.pairs import Pair
 from m2po_lab.integrity.reuse import Reuse
 from m2po_lab.integrity.shifts import Shift, untrusted
@@ -91,7 +92,7 @@ class BatchIntegrity(Additive):
         lengths: (column, "longer" | "shorter") -> rows with that many more or fewer entries than
             tokens.
         retokenised: rows whose two id columns disagree.
-        repeated: rows at the end of a step that repeat earlier ones under new ids.
+        repeats: rows that repeat earlier ones of their step under new ids.
         columns: log-prob column -> number grid.
         weights: pile-ups of logged weights.
         edges: first and last kept tokens.
@@ -110,7 +111,7 @@ class BatchIntegrity(Additive):
     fault_rows: dict[str, int] = field(default_factory=dict)
     lengths: dict[tuple[str, str], int] = field(default_factory=dict)
     retokenised: int = 0
-    repeated: int = 0
+    repeats: Repeats = field(default_factory=Repeats)
     columns: dict[str, Grid] = field(default_factory=dict)
     weights: Weights | None = None
     edges: Edges | None = None

@@ -30,7 +30,7 @@ def same(a: Any, b: Any) -> bool:
 
 def whole(evidence: BatchIntegrity) -> dict[str, Any]:
     """Everything but the bookkeeping of identities and what is local to a batch's end."""
-    return {n: v for n, v in vars(evidence).items() if n not in ("keys", "repeated")}
+    return {n: v for n, v in vars(evidence).items() if n not in ("keys", "repeats")}
 
 
 def columns_of(b: TokenBatch) -> list[np.ndarray]:
