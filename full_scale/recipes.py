@@ -119,6 +119,14 @@ class Recipe:
     every: int = 50
 
     @property
+    def summary(self) -> str:
+        """What is run on what, in one line."""
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        age = f"data {self.staleness} updates old" if self.staleness else "fresh data"
+        hardware = f"{self.nodes} x {self.gpus_per_node} GPUs"
+        return f"{self.shape.label}: {self.trust_region.label}{budget}, {age}, {hardware}"
+
+    @property
     def updates_per_step(self) -> int:
         """Optimizer updates on each rollout batch."""
         return self.train_batch_size // self.mini_batch_size

@@ -118,7 +118,7 @@ def _wrong_age(job: Job) -> Iterator[tuple[str, str]]:
 def _sampler_refuses(job: Job) -> Iterator[tuple[str, str]]:
     """Make the sampler that the job will make, and say what it says."""
     from omegaconf import OmegaConf
-    from verl.utils.import_utils import load_extern_type
+    from verl.utils.import_utils import load_module
 
     sampler = job.config.trainer.v1.sampler
     mode = job.at("trainer.v1.trainer_mode")
@@ -131,7 +131,7 @@ def _sampler_refuses(job: Job) -> Iterator[tuple[str, str]]:
             )
         return
     try:
-        load_extern_type(sampler.custom_sampler.path, sampler.custom_sampler.name)(
+        getattr(load_module(sampler.custom_sampler.path), sampler.custom_sampler.name)(
             trainer_mode=mode,
             trainer_config=OmegaConf.select(job.config, f"trainer.v1.{mode}"),
             max_off_policy_threshold=sampler.max_off_policy_threshold,

