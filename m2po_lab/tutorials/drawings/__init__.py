@@ -1,0 +1,1 @@
+"""Pictures of the notebooks: numbers in, a Picture out; nothing is computed here."""

@@ -1,0 +1,1 @@
+"""Questions of the notebooks, one table a notebook; truth is computed, by the core."""

@@ -1,0 +1,1 @@
+"""Experiments of the notebooks: settings in, numbers out; mathematics is the core's."""
