@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from m2po_lab.analysis.bins import Floats, Ints
+from m2po_lab.analysis.bins import Bools, Floats, Ints
 
 BUCKETS = 256
 REPLICATES = 200
 MIN_ROWS = 8
-"""With fewer distinct buckets (about: distinct rows) no interval is given."""
+"""With fewer rows no interval is given."""
+MIN_BUCKETS = 6
+"""Nor with fewer buckets: 8 rows with ids of their own fill fewer with a chance of 4e-5."""
 LEVELS = (0.025, 0.975)
 
 Hashes = npt.NDArray[np.uint64]
@@ -80,16 +82,26 @@ def replicates(cells: Any) -> tuple[Floats, Floats]:
     return m2, ess
 
 
+def enough(cells: Any) -> Bools:
+    """Return which cells, (G,), hold rows enough for an interval.
+
+    Rows and buckets are both asked: rows that share a bucket by chance are still rows, while one
+    response that many rows score again is a single cluster.
+    """
+    buckets = np.sum(cells.field("bucket_n") > 0, axis=1)
+    return np.asarray((cells.field("rows") >= MIN_ROWS) & (buckets >= MIN_BUCKETS))
+
+
 def intervals(cells: Any) -> tuple[Floats, Floats]:
     """Return the 95 % intervals of M2 and of the ESS fraction, each (G, 2).
 
-    NaN for a cell whose rows fall into fewer than `MIN_ROWS` buckets: too few rows to say.
+    NaN for a cell with too few rows to say, see `enough`.
     """
-    enough = np.sum(cells.field("bucket_n") > 0, axis=1) >= MIN_ROWS
+    chosen = enough(cells)
     result = []
     for values in replicates(cells):
         bounds = np.full((values.shape[0], 2), np.nan)
-        if np.any(enough):
-            bounds[enough] = np.nanquantile(values[enough], LEVELS, axis=1).T
+        if np.any(chosen):
+            bounds[chosen] = np.nanquantile(values[chosen], LEVELS, axis=1).T
         result.append(bounds)
     return result[0], result[1]

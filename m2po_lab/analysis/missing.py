@@ -26,8 +26,20 @@ PART_NEEDS = {
 STATISTIC_NEEDS = {
     "top1pct_m2_share": "a log-ratio other than 0",
     "pareto_k": "25 log-ratios, and different ones among the largest",
-    "m2_low": "kept tokens in 8 rows",
-    "ess_low": "kept tokens in 8 rows",
+    **dict.fromkeys(("m2_low", "ess_low"), "kept tokens in 8 rows"),
+}
+STATISTICS_OF_NOTHING = "a token in the cell"
+FACT_NEEDS = {
+    ("lengths", "by_finish_reason"): "finish_reason",
+    ("lengths", "by_lag"): "version of each token and train_version",
+    ("lengths", "lag_correlation"): "rows of different length and different known lag",
+    ("reward", "by_step"): "step, or train_version",
+    ("entropy", "by_step"): "step, or train_version",
+    ("signal", "by_step"): "step, or train_version",
+    ("groups", "constant_reward"): "reward, of two rows of a group",
+    ("attribution", "floor_lag0"): "tokens whose version is the trainer's",
+    ("attribution", "staleness"): "tokens whose version is the trainer's",
+    ("attribution", "in_step"): "proximal and current log-probs, no copies of another column",
 }
 
 
@@ -35,6 +47,9 @@ def not_computable(
     report: dict[str, Any], asked: tuple[str, ...], extra: dict[str, str]
 ) -> list[dict[str, str]]:
     """List what is null in a report and what it needs.
+
+    Paths are those of the report; a path through a list stands for all of its entries, and the
+    need is that of the largest one that lacks the number. An interval is named by its lower end.
 
     Args:
         report: complete but for this list.
@@ -53,8 +68,9 @@ def not_computable(
     for name in ("clip", "budget"):
         if report["sweeps"][name] is None:
             found[f"sweeps/{name}"] = "advantage" if report["ratios"] else "two log-prob columns"
-    if report["groups"] is not None and report["groups"]["constant_reward"] is None:
-        found["groups/constant_reward"] = "reward, of two rows of a group"
+    for (part, name), needs in FACT_NEEDS.items():
+        if report[part] is not None and report[part][name] is None:
+            found[f"{part}/{name}"] = needs
     judged = [entry for entry in report["objectives"].values() if entry is not None]
     if judged and all(entry["weight_mean"] is None for entry in judged):
         found["objectives weights"] = "an advantage other than 0"
@@ -63,15 +79,31 @@ def not_computable(
 
 
 def _within(path: str, ratio: dict[str, Any], asked: tuple[str, ...]) -> dict[str, str]:
-    """Null tables of one ratio, and null statistics over all of its tokens."""
+    """Null tables of one ratio, and null statistics in the others, once a table."""
     optional = {f"by_{name}" for name in ("step", "lag", "position") if name not in asked}
     found = {
         f"{path}/{name}": needs
         for name, needs in TABLE_NEEDS.items()
         if ratio[name] is None and name not in optional
     }
-    for name, value in ratio["all"].items():
-        if value is None and not name.endswith("_high"):
-            needs = STATISTIC_NEEDS.get(name, "finite sums: a log-ratio is too large for float64")
-            found[f"{path}/all/{name}"] = needs
+    for name, table in ratio.items():
+        for cell in sorted(_cells(table), key=lambda cell: -cell["n"]):
+            for statistic, value in cell.items():
+                if value is None and not statistic.endswith("_high"):
+                    found.setdefault(f"{path}/{name}/{statistic}", _needs(statistic, cell["n"]))
     return found
+
+
+def _cells(table: Any) -> list[dict[str, Any]]:
+    """The STATS in one entry of a ratio: itself, a list of them, or some by name."""
+    if table is None:
+        return []
+    if isinstance(table, list):
+        return table
+    return [table] if "n" in table else list(table.values())
+
+
+def _needs(statistic: str, n: int) -> str:
+    if not n:
+        return STATISTICS_OF_NOTHING
+    return STATISTIC_NEEDS.get(statistic, "finite sums: a log-ratio is too large for float64")

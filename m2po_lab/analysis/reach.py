@@ -7,7 +7,14 @@ import numpy as np
 
 from m2po_lab.analysis.active import is_active
 from m2po_lab.analysis.bins import Bools, Floats
-from m2po_lab.analysis.bootstrap import LEVELS, MIN_ROWS, REPLICATES, poisson_weights, replicates
+from m2po_lab.analysis.bootstrap import (
+    LEVELS,
+    MIN_ROWS,
+    REPLICATES,
+    enough,
+    poisson_weights,
+    replicates,
+)
 from m2po_lab.analysis.options import Options
 from m2po_lab.analysis.tables import RatioTables
 from m2po_lab.analysis.whatif import Stage
@@ -86,7 +93,6 @@ def ess_curve(tables: RatioTables, options: Options) -> Curve | None:
     cells = cells.take([lag for lag in cells.sorted_keys() if lag >= 0])
     if not len(cells):
         return None
-    enough = (cells.field("bucket_n") > 0).sum(axis=1) >= MIN_ROWS
     curve = Curve(
         np.asarray(cells.keys, dtype=np.float64),
         cells.field("n").astype(np.float64),
@@ -94,7 +100,7 @@ def ess_curve(tables: RatioTables, options: Options) -> Curve | None:
         1 - replicates(cells)[1],
         1 - options.reach_ess,
     )
-    return curve.where(enough & (curve.n >= FEWEST_TOKENS))
+    return curve.where(enough(cells) & (curve.n >= FEWEST_TOKENS))
 
 
 def clip_curve(tables: RatioTables, options: Options) -> Curve | None:

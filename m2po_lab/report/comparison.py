@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.analysis import Analysis
-from m2po_lab.analysis.bootstrap import LEVELS, MIN_ROWS, replicates
+from m2po_lab.analysis.bootstrap import LEVELS, enough, replicates
 from m2po_lab.analysis.cells import Cells
 from m2po_lab.core.batch import RATIOS
 
@@ -100,8 +100,7 @@ def _entry(a: float | None, b: float | None, bounds: Any) -> dict[str, Any]:
 
 def _intervals(first: Cells, second: Cells) -> dict[str, tuple[float, float]]:
     """95 % interval of second minus first for the statistics with replicates."""
-    enough = [(cells.field("bucket_n")[0] > 0).sum() >= MIN_ROWS for cells in (first, second)]
-    if not all(enough):
+    if not all(enough(cells)[0] for cells in (first, second)):
         return {}
     found = {}
     for name, a, b in zip(RESAMPLED, replicates(first), replicates(second), strict=True):

@@ -197,4 +197,6 @@ def test_which_tables_are_asked_for_changes_no_other_number(by):
         for table in ("step", "lag", "position"):
             whole_table = whole["ratios"][name].pop(f"by_{table}")
             assert ratio.pop(f"by_{table}") == (whole_table if table in by else None)
+    missing = whole.pop("not_computable")
+    assert all(entry in missing for entry in found.pop("not_computable"))
     assert found == whole
