@@ -119,6 +119,7 @@ def _loss(recipe: Recipe, place: Place) -> dict[str, Value]:
     budget = {} if recipe.budget is None else {f"+{LOSS}.budget": recipe.budget}
     return {
         "algorithm.adv_estimator": "grpo",
+        "critic.enable": False,
         "algorithm.rollout_correction.bypass_mode": method.bypass,
         f"{ACTOR}.loss_agg_mode": method.loss_agg_mode,
         f"{LOSS}._target_": f"{PLUGIN}.M2POLossConfig",
