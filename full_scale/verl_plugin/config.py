@@ -12,6 +12,7 @@ from m2po_lab.core.objectives import Objective, objective
 SCOPES = ("exact", "proximal", "lagged")
 TARGET = "actor_rollout_ref.actor.policy_loss._target_=full_scale.verl_plugin.M2POLossConfig"
 KEY = "actor_rollout_ref.actor.policy_loss"
+WHERE = {"rows": "its rows", "micro-batch": "each micro-batch", "gathered": "the mini-batch"}
 
 
 @dataclass
@@ -68,12 +69,10 @@ class M2POLossConfig(PolicyLossConfig):
             self._check_mode(MODES[self.loss_mode])
 
     def _check_mode(self, mode: Mode) -> None:
-        if mode.selection == "refused":
-            raise ValueError(refusal(self.loss_mode))
         if mode.selection != "mini-batch" and self.scope != "exact":
             raise ValueError(
                 f"{KEY}.scope={self.scope} is about m2po; {self.loss_mode} decides its mask in "
-                f"{'its rows' if mode.selection == 'rows' else 'each micro-batch'}: leave it out"
+                f"{WHERE[mode.selection]}: leave it out"
             )
         if self.reuse_old_log_probs and (mode.selection, self.scope) != ("mini-batch", "exact"):
             raise ValueError(f"{KEY}.reuse_old_log_probs=true goes with m2po and scope=exact only")
@@ -96,13 +95,3 @@ class M2POLossConfig(PolicyLossConfig):
         name = MODES[self.loss_mode].objective
         budget = {"budget": self.budget} if name.startswith("m2po") else {}
         return objective(name, **budget, **dict(self.objective))
-
-
-def refusal(loss_mode: str) -> str:
-    """Say why a mode that depends on the whole mini-batch is refused, and what to do."""
-    rows = ", ".join(name for name, mode in MODES.items() if mode.selection == "rows")
-    return (
-        f"{KEY}.loss_mode={loss_mode}: its mask or weight depends on the whole mini-batch, and a "
-        "micro-batch of verl is not that; m2po is solved over the mini-batch, and these need no "
-        f"more than a row: {rows}"
-    )

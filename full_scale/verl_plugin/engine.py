@@ -14,11 +14,13 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from full_scale.verl_plugin import metrics
 from full_scale.verl_plugin.config import TARGET, M2POLossConfig
 from full_scale.verl_plugin.fields import versions_of
-from full_scale.verl_plugin.mini_batch import MiniBatch, current_log_probs
+from full_scale.verl_plugin.gathered import Judgement, judge
+from full_scale.verl_plugin.mini_batch import MiniBatch, inferred
 from full_scale.verl_plugin.modes import MODES
 from full_scale.verl_plugin.ranks import Ranks
 from full_scale.verl_plugin.tape import Tape
 from full_scale.verl_plugin.token_log import TokenLog
+from m2po_lab.core import TokenBatch
 from m2po_lab.core.selection import Threshold, apply, solve_threshold
 
 VENDOR = "m2po"
@@ -51,10 +53,14 @@ class M2POEngineMixin:
             return super().train_batch(data, loss_function)  # type: ignore[misc]
         ranks = Ranks(self.get_data_parallel_group(), get_device_id())  # type: ignore[attr-defined]
         mini = MiniBatch.of(data, settings, ranks, self._m2po_version(settings))
+        judgement = self._m2po_judge(mini, settings, ranks)
         threshold, keep = self._m2po_solve(mini, settings, ranks)
         lagged = threshold if settings.scope == "lagged" and keep is None else None
         tape = Tape(loss_function, settings, mini.decoupled, lagged)
-        mini.attach(keep)
+        if judgement is None:
+            mini.attach(keep)
+        else:
+            mini.attach(judgement.keep, judgement.value, judgement.slope)
         try:
             outputs = super().train_batch(data, tape)  # type: ignore[misc]
         finally:
@@ -79,8 +85,7 @@ class M2POEngineMixin:
         elif self._m2po_may_reuse(mini, settings):
             batch = batch.replace(current_logp=batch.proximal_logp)
         else:
-            current = self._m2po_current(mini.data)
-            batch = batch.replace(current_logp=current.to(batch.keep.device))
+            batch = self._m2po_current(mini)
         threshold = solve_threshold(
             batch, settings.budget, ratio, None if ranks.alone else ranks.sum, rows=mini.rows
         )
@@ -91,12 +96,26 @@ class M2POEngineMixin:
         first = self._m2po_mini_batch == 0
         return settings.reuse_old_log_probs and mini.decoupled and first and self._m2po_inferred
 
-    def _m2po_current(self, data: TensorDict) -> Tensor:
-        """(B, T) log-probs under the weights as they are, in the micro-batches of the update."""
-        view = data.copy()
-        tu.assign_non_tensor(view, calculate_entropy=False, calculate_sum_pi_squared=False)
+    def _m2po_judge(
+        self, mini: MiniBatch, settings: M2POLossConfig, ranks: Ranks
+    ) -> Judgement | None:
+        """Judge the rows of all ranks, for an objective that looks at all of them."""
+        if MODES[settings.loss_mode].selection != "gathered":
+            return None
+        objective = settings.made()
+        batch = self._m2po_current(mini, entropy="entropy" in objective.needs)
+        return judge(batch, objective, ranks, start=int(mini.rows[0]))
+
+    def _m2po_current(self, mini: MiniBatch, *, entropy: bool = False) -> TokenBatch:
+        """Score this rank's rows under the weights as they are, in the update's micro-batches."""
+        view = mini.data.copy()
+        tu.assign_non_tensor(view, calculate_entropy=entropy, calculate_sum_pi_squared=False)
         output = super().infer_batch(view, loss_function=None)  # type: ignore[misc]
-        return current_log_probs(output, view)
+        names = {"current_logp": "log_probs"} | ({"entropy": "entropy"} if entropy else {})
+        device = mini.batch.keep.device
+        return mini.batch.replace(
+            **{column: inferred(output, view, name).to(device) for column, name in names.items()}
+        )
 
     def _m2po_finish(
         self,

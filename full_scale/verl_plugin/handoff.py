@@ -20,6 +20,8 @@ class Handoff:
         proximal_logp: log-probs of the start of the step; None in bypass mode, where verl's
             old_log_probs are the sampler's.
         keep: mask that was solved over the mini-batch; None where the loss decides.
+        value: loss of each token, where all of it was judged over the mini-batch.
+        slope: -d loss / d log-prob of each token, with `value`.
         threshold: threshold of the mini-batch before, for the lagged scope.
         entropy: of the current policy, if the model computed it.
         judged: what the loss made of it: its batch (detached) and the mask it used.
@@ -29,6 +31,8 @@ class Handoff:
     behavior_logp: Tensor
     proximal_logp: Tensor | None = None
     keep: Tensor | None = None
+    value: Tensor | None = None
+    slope: Tensor | None = None
     threshold: Threshold | None = None
     entropy: Tensor | None = None
     judged: list[tuple[TokenBatch, Tensor]] = field(default_factory=list)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from verl.trainer.ppo.core_algos import agg_loss, register_policy_loss
 
-from full_scale.verl_plugin.config import refusal
 from full_scale.verl_plugin.handoff import HANDOFF, Handoff
 from full_scale.verl_plugin.modes import MODES
 from m2po_lab.core import TokenBatch
@@ -50,10 +49,8 @@ def policy_loss(
 
     Raises:
         RuntimeError: the engine of the plugin is not the one that runs.
-        ValueError: the mode is refused, or a correction is applied on top.
+        ValueError: a correction is applied on top.
     """
-    if MODES[loss_mode].selection == "refused":
-        raise ValueError(refusal(loss_mode))
     handoff = HANDOFF.get()
     if handoff is None:
         raise RuntimeError(_no_handoff(loss_mode, config))
@@ -74,7 +71,10 @@ def policy_loss(
     still = batch.replace(current_logp=log_prob.detach())
     keep = keep_of(still, handoff, objective)
     handoff.judged.append((still, keep))
-    losses = objective.token_loss(batch, keep) * _share(still, objective)
+    if handoff.value is not None and handoff.slope is not None:
+        losses = handoff.value - handoff.slope * (log_prob - still.current_logp)
+    else:
+        losses = objective.token_loss(batch, keep) * share(still, objective)
     loss = agg_loss(
         loss_mat=losses.to(torch.float32),
         loss_mask=response_mask,
@@ -88,21 +88,21 @@ def keep_of(batch: TokenBatch, handoff: Handoff, objective: Objective) -> Tensor
     """Mask of one micro-batch: what was handed over, a known threshold, or the objective's own.
 
     Raises:
-        RuntimeError: m2po, and the engine handed over neither.
+        RuntimeError: the mask is one of the mini-batch, and the engine handed over neither.
     """
     keep: Tensor
     if handoff.keep is not None:
         keep = handoff.keep & batch.keep
     elif handoff.threshold is not None:
         keep = apply(batch, handoff.threshold)
-    elif objective.name == "m2po":
-        raise RuntimeError("no mask of the mini-batch reached the loss of m2po")
+    elif MODES[handoff.settings.loss_mode].selection in ("mini-batch", "gathered"):
+        raise RuntimeError(f"no mask of the mini-batch reached the loss of {objective.name}")
     else:
         keep = objective.keep(batch)
     return keep
 
 
-def _share(batch: TokenBatch, objective: Objective) -> Tensor | float:
+def share(batch: TokenBatch, objective: Objective) -> Tensor | float:
     """Valid over counted tokens, for objectives that divide by those they keep (AReaL).
 
     verl divides by the valid tokens of the mini-batch; AReaL takes the mean over the kept tokens
@@ -110,8 +110,8 @@ def _share(batch: TokenBatch, objective: Objective) -> Tensor | float:
     """
     if objective.spec.counted is None:
         return 1.0
-    share: Tensor = batch.keep.sum() / objective.divisor(batch)
-    return share
+    valid_over_counted: Tensor = batch.keep.sum() / objective.divisor(batch)
+    return valid_over_counted
 
 
 def _no_handoff(loss_mode: str, config: Any) -> str:

@@ -14,7 +14,7 @@ from full_scale.verl_plugin.modes import MODES
 from full_scale.verl_plugin.ranks import Ranks
 from m2po_lab.core import TokenBatch
 
-KEEP, ROW = "m2po_keep", "m2po_row"
+KEEP, ROW, VALUE, SLOPE = "m2po_keep", "m2po_row", "m2po_value", "m2po_slope"
 """Fields that the engine adds to verl's data; verl splits them with everything else."""
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 
@@ -73,16 +73,21 @@ class MiniBatch:
         )
         return cls(data, batch, torch.arange(start, start + len(keep)), decoupled)
 
-    def attach(self, keep: Tensor | None) -> None:
-        """Put the row numbers and, if there is one, the mask into verl's data."""
+    def attach(
+        self, keep: Tensor | None, value: Tensor | None = None, slope: Tensor | None = None
+    ) -> None:
+        """Put the row numbers and what there is of the (B, T) tensors into verl's data."""
         self.data[ROW] = self.rows
+        example = self.data["response_mask"]
         if keep is not None:
-            example = self.data["response_mask"]
             self.data[KEEP] = like(keep.to(example.dtype), example)
+        for name, values in ((VALUE, value), (SLOPE, slope)):
+            if values is not None:
+                self.data[name] = like(values, example)
 
     def detach(self) -> None:
         """Take them out again: verl may train on the same data for another epoch."""
-        for name in (ROW, KEEP):
+        for name in (ROW, KEEP, VALUE, SLOPE):
             if name in self.data.keys():  # noqa: SIM118 - a TensorDict iterates over rows
                 del self.data[name]
 
@@ -125,8 +130,8 @@ def _meaning(settings: M2POLossConfig, *, decoupled: bool, any_token: bool) -> N
         )
 
 
-def current_log_probs(output: dict[str, Any], data: TensorDict) -> Tensor:
-    """(B, T) log-probs of the response from what `infer_batch` returned."""
+def inferred(output: dict[str, Any], data: TensorDict, name: str) -> Tensor:
+    """(B, T) "log_probs" or "entropy" of the response from what `infer_batch` returned."""
     from verl.workers.utils.padding import no_padding_2_padding
 
-    return no_padding_2_padding(output["model_output"]["log_probs"], data)
+    return no_padding_2_padding(output["model_output"][name], data)

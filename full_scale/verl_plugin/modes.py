@@ -19,8 +19,8 @@ class Mode:
         selection: "mini-batch": the engine solves the mask over all micro-batches and ranks;
             "micro-batch": the mask is decided anew in each micro-batch, because that is what the
             reproduced code does; "rows": a token's fate depends on its own row only, so the split
-            does not matter; "refused": it depends on the mini-batch in a way that the engine does
-            not solve.
+            does not matter; "gathered": it depends on the whole mini-batch, whose rows every rank
+            gathers and judges before the update.
     """
 
     objective: str
@@ -32,7 +32,7 @@ def _selection(name: str) -> str:
         return "mini-batch"
     if name in ("m2po_released", "m2po_areal"):
         return "micro-batch"
-    return "rows" if OBJECTIVES[name].scope in ("token", "sequence") else "refused"
+    return "rows" if OBJECTIVES[name].scope in ("token", "sequence") else "gathered"
 
 
 MODES: Mapping[str, Mode] = MappingProxyType(

@@ -45,6 +45,23 @@ class Ranks:
         dist.all_gather(rows, mine, group=self.group)
         return torch.stack(rows).cpu()
 
+    def rows(self, values: Tensor) -> Tensor:
+        """Gather (k, b, t) of each rank: (k, rows of all, widest t), zeros behind short rows.
+
+        Ranks come one after the other, as in `MiniBatch.rows`.
+        """
+        if self.alone:
+            return values
+        sizes = self.table(list(values.shape[1:]))
+        most, widest = sizes.amax(dim=0).tolist()
+        mine = values.new_zeros(len(values), most, widest, device=self.device)
+        mine[:, : values.shape[1], : values.shape[2]] = values
+        parts = [torch.empty_like(mine) for _ in sizes]
+        dist.all_gather(parts, mine, group=self.group)
+        return torch.cat(
+            [part[:, :rows] for part, (rows, _) in zip(parts, sizes.tolist(), strict=True)], dim=1
+        )
+
     @property
     def index(self) -> int:
         """Number of this rank in the group."""

@@ -12,7 +12,7 @@ from verl.workers.utils.padding import no_padding_2_padding
 from full_scale.verl_plugin.config import M2POLossConfig
 from full_scale.verl_plugin.fields import padded
 from full_scale.verl_plugin.handoff import HANDOFF, Handoff
-from full_scale.verl_plugin.mini_batch import KEEP, ROW
+from full_scale.verl_plugin.mini_batch import KEEP, ROW, SLOPE, VALUE
 from full_scale.verl_plugin.ranks import Ranks
 from m2po_lab.core import TokenBatch
 from m2po_lab.core.selection import Threshold, eligible
@@ -82,6 +82,8 @@ class Tape:
             behavior_logp=padded(data["rollout_log_probs"]),
             proximal_logp=padded(data["old_log_probs"]) if self.decoupled else None,
             keep=padded(data[KEEP]) != 0 if KEEP in names else None,
+            value=padded(data[VALUE]) if VALUE in names else None,
+            slope=padded(data[SLOPE]) if SLOPE in names else None,
             threshold=self.threshold,
             entropy=None if entropy is None else no_padding_2_padding(entropy, data).detach(),
         )

@@ -35,6 +35,7 @@ from full_scale.verl_plugin.ranks import Ranks
 from m2po_lab.core import TokenBatch, solve_threshold
 
 ROWS, MINI_BATCHES, LONGEST = 16, 3, 20
+RECORDED = ("keep", "d", "advantage", "valid", "behavior")
 
 
 class Recording(M2POFSDPEngine):
@@ -42,21 +43,22 @@ class Recording(M2POFSDPEngine):
 
     def _m2po_finish(self, outputs, mini, tape, threshold, ranks):
         super()._m2po_finish(outputs, mini, tape, threshold, ranks)
-        laid = {"keep": [], "d": [], "advantage": [], "valid": []}
+        laid = {name: [] for name in RECORDED}
         for each in tape.judged:
             laid["keep"].append((each.rows, each.keep))
             laid["d"].append((each.rows, each.batch.log_ratio()))
             laid["advantage"].append((each.rows, each.batch.advantage))
             laid["valid"].append((each.rows, each.batch.keep))
+            laid["behavior"].append((each.rows, each.batch.behavior_logp))
         for name, parts in laid.items():
             self.tokens[name].append(by_row(parts))
         self.numbers.append(
             {k: v.aggregate() for k, v in outputs["metrics"].items() if k.startswith("m2po/")}
         )
 
-    def _m2po_current(self, data):
+    def _m2po_current(self, mini, **columns):
         self.passes += 1
-        return super()._m2po_current(data)
+        return super()._m2po_current(mini, **columns)
 
 
 def by_row(parts):
@@ -183,7 +185,7 @@ def train(model, settings):
     # As after four steps: verl counts them in the schedule of the learning rate.
     engine.lr_scheduler.last_epoch = 4
     engine.numbers, engine.passes = [], 0
-    engine.tokens = {name: [] for name in ("keep", "d", "advantage", "valid")}
+    engine.tokens = {name: [] for name in RECORDED}
     loss = partial(ppo_loss, config=actor)
     with engine.eval_mode():
         batches = [

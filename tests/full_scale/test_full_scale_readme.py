@@ -19,7 +19,7 @@ def text():
 
 def test_every_mode_that_depends_on_the_mini_batch_is_named(text):
     for name, mode in MODES.items():
-        if mode.selection in ("micro-batch", "refused") and not name.startswith("lab_m2po_r"):
+        if mode.selection in ("micro-batch", "gathered") and not name.startswith("lab_m2po_r"):
             assert f"`{name}`" in text or name in ("lab_m2po_areal",)
 
 

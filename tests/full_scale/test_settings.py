@@ -45,14 +45,11 @@ def test_megatron_is_refused_with_the_strategies_that_work():
         call("m2po", strategy="megatron")
 
 
-def test_rules_that_need_the_whole_mini_batch_are_refused_by_settings_and_loss():
-    refused = [name for name, mode in MODES.items() if mode.selection == "refused"]
-    assert {"lab_bapo", "lab_m2po_all_tokens", "lab_stapo"} <= set(refused)
-    for name in refused:
-        with pytest.raises(ValueError, match="depends on the whole mini-batch"):
-            M2POLossConfig(loss_mode=name)
-        with pytest.raises(ValueError, match="depends on the whole mini-batch"):
-            call(name)
+def test_no_rule_of_the_whole_mini_batch_is_left_to_a_micro_batch():
+    whole = {name for name, spec in OBJECTIVES.items() if spec.scope not in ("token", "sequence")}
+    split = {"m2po_released", "m2po_areal"}
+    for name in whole - {"m2po"} - split:
+        assert MODES[f"lab_{name}"].selection == "gathered"
 
 
 @pytest.mark.parametrize(
