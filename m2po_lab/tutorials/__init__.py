@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from m2po_lab.tutorials.check import check as check
-    from m2po_lab.tutorials.check import solution as solution
+    from m2po_lab.tutorials.answers import check as check
+    from m2po_lab.tutorials.answers import solution as solution
     from m2po_lab.tutorials.live import say as say
     from m2po_lab.tutorials.live import slide as slide
     from m2po_lab.tutorials.picture import theme as theme
 
 _HOME_OF = {
-    "check": "m2po_lab.tutorials.check",
+    "check": "m2po_lab.tutorials.answers",
     "say": "m2po_lab.tutorials.live",
     "slide": "m2po_lab.tutorials.live",
-    "solution": "m2po_lab.tutorials.check",
+    "solution": "m2po_lab.tutorials.answers",
     "theme": "m2po_lab.tutorials.picture",
 }
 

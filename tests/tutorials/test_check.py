@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from m2po_lab.tutorials import check, solution
-from m2po_lab.tutorials.check import exercises
+from m2po_lab.tutorials.answers import exercises
 from tests.tutorials.wrong_answers import WRONG
 
 
@@ -71,3 +71,15 @@ def test_a_verdict_shows_in_a_notebook_without_markup_of_the_answer():
 def test_an_unknown_exercise_is_named():
     with pytest.raises(ValueError, match="no exercise 'ess'; one of weights-token"):
         check("ess", 1)
+
+
+def test_a_function_that_is_another_variant_is_told_which():
+    assert "AReaL" in check("m2po-function", WRONG["m2po-function"][2]).message
+    assert (
+        "the mean has to run over H only"
+        in check("m2po-function", WRONG["m2po-function"][1]).message
+    )
+
+
+def test_a_function_that_fails_is_told_where():
+    assert "raises ZeroDivisionError" in check("m2po-function", WRONG["m2po-function"][4]).message

@@ -7,7 +7,7 @@ import numpy as np
 
 from m2po_lab.core import TokenBatch, sums
 from m2po_lab.core.moments import ess_fraction, m2
-from m2po_lab.tutorials.check import Exercise, choice, number
+from m2po_lab.tutorials.answers import Exercise, choice, number
 from m2po_lab.tutorials.lessons.weights import population, statistics, tilted
 
 BEHAVIOR, CURRENT = 0.5, 0.1
