@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "registry_pages",
+    "reference_pages",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from pages import cell, write_changed
+
 from m2po_lab.core import OBJECTIVES, STATISTICS
 from m2po_lab.core.objectives import AGGREGATIONS, DIAGNOSTICS
 from m2po_lab.core.objectives.base import Spec
@@ -22,24 +24,17 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def write(folder: Path) -> None:
-    """Write every page into the folder, and only what has changed, so that rebuilds stay quick."""
+    """Write every page into the folder."""
     pages = {
         "statistics.md": _statistics(),
         "objectives.md": _index(),
         **{f"objectives/{name}.md": _objective(name, spec) for name, spec in OBJECTIVES.items()},
     }
-    for name, text in pages.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.exists() or place.read_text() != text:
-            place.write_text(text)
-    known = {folder / name for name in pages}
-    for stale in set(folder.rglob("*.md")) - known:
-        stale.unlink()
+    write_changed(folder, pages)
 
 
 def _objective(name: str, spec: Spec) -> str:
-    aggregation = f"`{spec.aggregation}`: {_cell(AGGREGATIONS[spec.aggregation])}"
+    aggregation = f"`{spec.aggregation}`: {cell(AGGREGATIONS[spec.aggregation])}"
     lines = [
         f"# `{name}`",
         "",
@@ -47,14 +42,14 @@ def _objective(name: str, spec: Spec) -> str:
         "",
         "| | |",
         "|---|---|",
-        f"| formula | {_cell(spec.formula)} |",
+        f"| formula | {cell(spec.formula)} |",
         f"| ratio | {spec.ratio} |",
         f"| scope | {spec.scope} |",
-        f"| denominator D | {_cell(spec.denominator)} |",
+        f"| denominator D | {cell(spec.denominator)} |",
         f"| aggregation of its paper | {aggregation} |",
         f"| needs | {', '.join(f'`{need}`' for need in spec.needs)} |",
-        f"| torch.compile | {_cell(spec.compile_note or 'one graph')} |",
-        f"| paper | [{_cell(spec.paper)}]({spec.link}) |",
+        f"| torch.compile | {cell(spec.compile_note or 'one graph')} |",
+        f"| paper | [{cell(spec.paper)}]({spec.link}) |",
         "",
     ]
     if spec.parameters:
@@ -76,18 +71,18 @@ def _objective(name: str, spec: Spec) -> str:
 
 
 def _parameter(name: str, parameter: Parameter) -> str:
-    meaning = _cell(parameter.meaning or "")
-    return f"| `{name}` | `{parameter.default!r}` | {meaning} | {_cell(parameter.source)} |"
+    meaning = cell(parameter.meaning or "")
+    return f"| `{name}` | `{parameter.default!r}` | {meaning} | {cell(parameter.source)} |"
 
 
 def _index() -> str:
     rows = [
-        f"| [`{name}`](objectives/{name}.md) | {spec.scope} | {_cell(spec.formula)} |"
+        f"| [`{name}`](objectives/{name}.md) | {spec.scope} | {cell(spec.formula)} |"
         for name, spec in OBJECTIVES.items()
     ]
     names = [f"objectives/{name}" for name in OBJECTIVES]
-    diagnostics = [f"| `{name}` | {_cell(text)} |" for name, text in DIAGNOSTICS.items()]
-    aggregations = [f"| `{name}` | {_cell(text)} |" for name, text in AGGREGATIONS.items()]
+    diagnostics = [f"| `{name}` | {cell(text)} |" for name, text in DIAGNOSTICS.items()]
+    aggregations = [f"| `{name}` | {cell(text)} |" for name, text in AGGREGATIONS.items()]
     return "\n".join(
         [
             "# Objectives",
@@ -122,9 +117,9 @@ def _index() -> str:
 
 def _statistics() -> str:
     rows = [
-        f"| `{s.name}` | {_cell(s.title)} | {_cell(s.formula)} | {s.unit} | "
-        f"{s.low:g} .. {s.high:g} | {s.on_policy:g} | {_cell(s.blind_to) or '-'} | "
-        f"{_cell(s.source)} |"
+        f"| `{s.name}` | {cell(s.title)} | {cell(s.formula)} | {s.unit} | "
+        f"{s.low:g} .. {s.high:g} | {s.on_policy:g} | {cell(s.blind_to) or '-'} | "
+        f"{cell(s.source)} |"
         for s in STATISTICS.values()
     ]
     return "\n".join(
@@ -140,8 +135,3 @@ def _statistics() -> str:
             "",
         ]
     )
-
-
-def _cell(text: str) -> str:
-    """Text that a Markdown table takes as it stands."""
-    return text.replace("|", "\\|").replace("*", "\\*").replace("\n", " ")

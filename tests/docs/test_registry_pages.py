@@ -1,23 +1,17 @@
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
+import registry_pages
 
 from m2po_lab.core import OBJECTIVES, STATISTICS
-
-SOURCE = Path(__file__).parents[2] / "docs" / "registry_pages.py"
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    spec = importlib.util.spec_from_file_location("registry_pages", SOURCE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("pages")
     (folder / "objectives").mkdir()
     (folder / "objectives" / "gone.md").write_text("# an objective that was removed")
-    module.write(folder)
+    registry_pages.write(folder)
     return folder
 
 
