@@ -78,7 +78,7 @@ def _meaningless(job: Job) -> Iterator[tuple[str, str]]:
     from hydra.errors import InstantiationException
     from verl.utils.config import omega_conf_to_dataclass
 
-    from full_scale.verl_plugin.mini_batch import _meaning as meaning
+    from full_scale.verl_plugin.mini_batch import check_meaning
 
     bypass = bool(job.at(f"{CORRECTION}.bypass_mode"))
     try:
@@ -86,7 +86,7 @@ def _meaningless(job: Job) -> Iterator[tuple[str, str]]:
     except InstantiationException:
         return  # The check of the configuration says why.
     try:
-        meaning(settings, decoupled=not bypass, any_token=True)
+        check_meaning(settings, decoupled=not bypass, any_token=True)
     except ValueError as error:
         found, _, remedy = str(error).rpartition(": ")
         yield found, remedy

@@ -5,14 +5,14 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from full_scale import VERL
 from full_scale.overrides import ROLLOUT
 from full_scale.preflight.check import Check, failed, not_checked, ok
 from full_scale.preflight.job import Job
 
-VERL = "0.9.1"
 VLLM, ATTENTION = "vllm", "attention"
 OLDEST_VLLM = Version("0.18.0")
-"""verl 0.9.1 refuses older ones (verl/third_party/vllm)."""
+"""verl refuses older ones (verl/third_party/vllm)."""
 ENVIRONMENT = f'pip install -e ".[full-scale]" "verl[vllm,fsdp,math]=={VERL}"'
 
 

@@ -7,13 +7,12 @@ over the whole optimizer mini-batch. verl itself is not changed. See `M2POLossCo
 import os
 from importlib.metadata import version
 
+from full_scale import VERL
 from full_scale.verl_plugin import engine, losses
 from full_scale.verl_plugin.config import M2POLossConfig
 from full_scale.verl_plugin.modes import MODES
 
 __all__ = ["MODES", "M2POLossConfig"]
-
-VERL = "0.9.1"
 
 if version("verl") != VERL:
     raise ImportError(

@@ -63,7 +63,7 @@ class MiniBatch:
                 f"{int(table[:, 3].max())} versions ago; take fewer warm-up batches, or raise it"
             )
         decoupled = bool(table[:, 1].sum() > 0)
-        _meaning(settings, decoupled=decoupled, any_token=bool(table[:, 2].sum() > 0))
+        check_meaning(settings, decoupled=decoupled, any_token=bool(table[:, 2].sum() > 0))
         start = int(table[: ranks.index, 0].sum())
         batch = TokenBatch(
             behavior_logp=behavior,
@@ -110,8 +110,17 @@ def _present(data: TensorDict, settings: M2POLossConfig) -> None:
         )
 
 
-def _meaning(settings: M2POLossConfig, *, decoupled: bool, any_token: bool) -> None:
-    """Refuse combinations that would run but mean something else."""
+def check_meaning(settings: M2POLossConfig, *, decoupled: bool, any_token: bool) -> None:
+    """Refuse combinations that would run but mean something else.
+
+    Args:
+        settings: of the plugin.
+        decoupled: whether old_log_probs are a recompute of the trainer; `bypass_mode=false`.
+        any_token: whether the mini-batch has a token that counts.
+
+    Raises:
+        ValueError: such a combination, with the settings that go together.
+    """
     if MODES[settings.loss_mode].objective == "decoupled_ppo" or not any_token:
         return
     if settings.scope == "proximal" and not decoupled:
