@@ -1,30 +1,31 @@
 """Which statistics foresee a collapse, how early, and how often they cry wolf.
 
-    python bench/early_warning.py                                 evaluate the stored table of runs
-    python bench/early_warning.py --collect --workers 2           make the table (under an hour)
+    python bench/early_warning.py                         evaluate the stored table of runs
+    python bench/early_warning.py --collect --workers 2   make the table anew (hours on two cores)
 
-Runs of several environments, objectives, staleness levels, learning rates and seeds; the table
-holds every statistic of every step. Everything is judged twice on runs that the rule has not seen:
-held-out seeds of known settings, and held-out settings (all runs of one objective, or of the other
-environment).
+Runs of several recipes, objectives, staleness levels, learning rates and seeds; the table holds
+every statistic of every step. The runs are those of the figures (`m2po-lab toy figure` and `sweep`
+with the same --out find them) and more at higher learning rates. Everything is judged on runs that
+the rule has not seen: held-out seeds of known settings, held-out objectives, held-out recipes.
 """
 
 import argparse
 import json
-import multiprocessing
-import shutil
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
 
 from toy_envs import warning
-from toy_envs.recipes import Run
-from toy_envs.train import train
+from toy_envs.journal import read_metrics
+from toy_envs.parallel import run_all
+from toy_envs.recipes import ARMS, SWEEPS, Arm, Run
+from toy_envs.study import Study
 
 TABLE = Path(__file__).with_name("early_warning.parquet")
 METRICS = tuple(warning.LEVELS)
@@ -39,57 +40,45 @@ RULES = {
 }
 """Combinations that are fitted; single statistics need no fit."""
 FALSE_RATE = 0.1
+HELD_OUT = ("seed", "objective", "recipe")
+DRAWN = ("m2", "ess_fraction", "gradient_norm", "reward.slope", *RULES)
+
+FASTER = tuple(
+    Arm(objective=name, staleness=staleness, rate=rate)
+    for rate in (1.5, 2.0)
+    for name in ("is", "tis", "cispo", "m2po_areal", "m2po", "ppo", "gspo")
+    for staleness in (256, 128, 64)
+)
+GRID = (
+    Study("figure", "bandit", (*ARMS, *(arm for sweep in SWEEPS.values() for arm in sweep)), ()),
+)
+"""What is run; the seeds of a study are those of its figures."""
 
 
-def plans() -> dict[str, Run]:
-    """Every run of the table, by name."""
-    bandit = [
-        Run(recipe="bandit", objective=o, staleness=s, learning_rate=lr, seed=seed, steps=220)
-        for o in ("is", "m2po", "m2po_areal", "ppo", "gspo", "cispo")
-        for s in (64, 128, 256)
-        for lr in (0.06, 0.09)
-        for seed in range(100, 103)
-    ]
-    transformer = [
-        Run(recipe="running-sum", objective=o, staleness=s, learning_rate=lr, seed=seed)
-        for o in ("is", "m2po", "ppo", "gspo")
-        for s, lr in ((256, 2e-4), (256, 3e-4), (128, 3e-4))
-        for seed in range(100, 103)
-    ]
+def plans(folder: Path) -> dict[Path, tuple[Arm, Run]]:
+    """Every run of the table: its directory, its arm, its settings."""
     return {
-        f"{r.recipe}_{r.objective}_s{r.staleness}_lr{r.learning_rate:g}_seed{r.seed}": r
-        for r in (*bandit, *transformer)
+        plan.place(folder / plan.recipe, arm, seed): (arm, arm.run(plan.recipe, seed))
+        for plan in GRID
+        for arm in plan.arms
+        for seed in plan.seeds
     }
-
-
-def collect_one(name: str, run: Run, folder: Path) -> str:
-    """Run once and keep its metrics only."""
-    kept = folder / f"{name}.json"
-    if not kept.exists():
-        scratch = folder / "scratch" / name
-        metrics = train(run, scratch, cache=folder / "warm", checkpoint_every=10_000)
-        kept.write_text(json.dumps(metrics))
-        shutil.rmtree(scratch)
-    return name
 
 
 def collect(folder: Path, workers: int) -> None:
     """Run everything that is missing and write the table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    todo = plans()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(collect_one, name, run, folder) for name, run in todo.items()]
-        for i, job in enumerate(jobs):
-            print(f"{i + 1}/{len(jobs)} {job.result()}", file=sys.stderr, flush=True)
+    todo = plans(folder)
+    bar = lambda done, total: print(f"\r{done}/{total} steps", end="", file=sys.stderr)  # noqa: E731
+    for recipe in dict.fromkeys(run.recipe for _, run in todo.values()):
+        runs = {place: run for place, (_, run) in todo.items() if run.recipe == recipe}
+        run_all(runs, folder / recipe / "warm", workers=workers, progress=bar)
     columns: dict[str, list[Any]] = {}
-    for name, run in todo.items():
-        for entry in json.loads((folder / f"{name}.json").read_text()):
+    for place, (arm, run) in todo.items():
+        for entry in read_metrics(place):
             row = {
-                **{"run": name, "recipe": run.recipe, "objective": run.objective},
-                **{"staleness": run.staleness, "learning_rate": run.learning_rate},
-                **{"seed": run.seed, "step": entry["step"]},
-                **{metric: entry[metric] for metric in METRICS},
+                **{"run": place.name, "recipe": run.recipe, "objective": run.objective},
+                **{"staleness": run.staleness, "rate": arm.rate, "seed": run.seed},
+                **{metric: entry[metric] for metric in ("step", *METRICS)},
             }
             for key, value in row.items():
                 columns.setdefault(key, []).append(value)
@@ -97,7 +86,7 @@ def collect(folder: Path, workers: int) -> None:
         key: pa.array(values, pa.float32() if key in METRICS else None)
         for key, values in columns.items()
     }
-    pq.write_table(pa.table(small), TABLE, compression="zstd")
+    pq.write_table(pa.table(small), TABLE, compression="zstd", compression_level=19)
 
 
 class Runs:
@@ -106,127 +95,150 @@ class Runs:
     def __init__(self, table: pa.Table) -> None:
         """Label every step and compute its features."""
         frame = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-        self.names = list(dict.fromkeys(frame["run"].tolist()))
+        starts = np.flatnonzero(np.diff(frame["step"], prepend=1) < 0)
         self.settings: list[dict[str, Any]] = []
         self.features, self.labels, self.onsets = [], [], []
-        for name in self.names:
-            rows = np.flatnonzero(frame["run"] == name)
-            first = {key: frame[key][rows[0]] for key in ("recipe", "objective", "seed")}
-            self.settings.append(first)
+        for start, stop in zip(starts, [*starts[1:], len(table)], strict=True):
+            rows = slice(start, stop)
+            keys = ("recipe", "objective", "staleness", "seed")
+            self.settings.append({key: frame[key][start] for key in keys})
             metrics = {key: frame[key][rows].astype(np.float64) for key in METRICS}
-            start = warning.onset(metrics["reward"])
-            self.onsets.append(start)
-            self.labels.append(warning.labels(start, len(rows)))
-            staleness = int(frame["staleness"][rows[0]])
-            self.features.append(warning.features(metrics, staleness))
+            fall = warning.onset(metrics["reward"])
+            self.onsets.append(fall)
+            self.labels.append(warning.labels(fall, stop - start))
+            self.features.append(warning.features(metrics, int(frame["staleness"][start])))
 
     def matrix(self, i: int, names: tuple[str, ...]) -> np.ndarray:
         """Features (steps, F) of one run."""
         return np.stack([self.features[i][name] for name in names], axis=1)
 
-    def splits(self) -> dict[str, list[tuple[list[int], list[int]]]]:
-        """Ways to hold runs out: (train, test) indices."""
-        every = range(len(self.names))
-        groups = {
-            "held-out seeds": [s["seed"] for s in self.settings],
-            "held-out objectives": [s["objective"] for s in self.settings],
-            "held-out environment": [s["recipe"] for s in self.settings],
-        }
+    def folds(self, key: str) -> dict[Any, tuple[list[int], list[int]]]:
+        """Hold every value of a setting out in turn: value -> runs to fit on, runs to judge."""
+        every = range(len(self.settings))
+        of = [setting[key] for setting in self.settings]
         return {
-            how: [
-                ([i for i in every if of[i] != out], [i for i in every if of[i] == out])
-                for out in dict.fromkeys(of)
-            ]
-            for how, of in groups.items()
-            if len(set(of)) > 1
+            out: ([i for i in every if of[i] != out], [i for i in every if of[i] == out])
+            for out in dict.fromkeys(of)
         }
+
+
+def rule(runs: Runs, names: tuple[str, ...], fit_on: list[int]) -> Callable[[int], np.ndarray]:
+    """Scores of a run, by its number; several statistics are combined on the runs to fit on."""
+    if len(names) == 1:
+        return lambda i: runs.features[i][names[0]]
+    columns = np.concatenate([runs.matrix(i, names) for i in fit_on])
+    fitted = warning.fit(columns, np.concatenate([runs.labels[i] for i in fit_on]))
+    return lambda i: fitted.score(runs.matrix(i, names))
 
 
 def judged(runs: Runs, names: tuple[str, ...], folds: list[tuple[list[int], list[int]]]) -> dict:
-    """Fit on the training runs of each fold, judge on its test runs, pool the judgements."""
+    """Fit and set the threshold on one part of each fold, judge the other, pool the judgements."""
     scores: dict[int, np.ndarray] = {}
-    total = np.zeros(4, int)
-    leads: list[float] = []
-    for train_runs, test_runs in folds:
-        if len(names) == 1:
-            score_of = lambda i: runs.features[i][names[0]]  # noqa: E731
-        else:
-            x = np.concatenate([runs.matrix(i, names) for i in train_runs])
-            y = np.concatenate([runs.labels[i] for i in train_runs])
-            rule = warning.fit(x, y)
-            score_of = lambda i, rule=rule: rule.score(runs.matrix(i, names))  # noqa: E731
+    counts, leads = np.zeros(4, int), []
+    for fit_on, judge in folds:
+        score_of = rule(runs, names, fit_on)
         threshold = warning.threshold_for(
-            [score_of(i) for i in train_runs], [runs.onsets[i] for i in train_runs], FALSE_RATE
+            [score_of(i) for i in fit_on], [runs.onsets[i] for i in fit_on], FALSE_RATE
         )
-        found = warning.alarms(
-            [score_of(i) for i in test_runs], [runs.onsets[i] for i in test_runs], threshold
-        )
-        total += [found.warned, found.collapsed, found.false, found.stable]
-        leads.extend([found.lead] * found.warned)
-        # Scores of different folds are put on one scale by the threshold of each.
-        scores |= {i: score_of(i) - (threshold if np.isfinite(threshold) else 0) for i in test_runs}
-    order = sorted(scores)
-    score = np.concatenate([scores[i] for i in order])
-    label = np.concatenate([runs.labels[i] for i in order])
-    run = np.concatenate([np.full(len(runs.labels[i]), i) for i in order])
+        scores |= {i: score_of(i) for i in judge}
+        onsets = [runs.onsets[i] for i in judge]
+        found = warning.alarms([scores[i] for i in judge], onsets, threshold)
+        counts += [found.warned, found.collapsed, found.false, found.stable]
+        leads.extend(found.leads)
+    score = np.concatenate(list(scores.values()))
+    label = np.concatenate([runs.labels[i] for i in scores])
+    run = np.concatenate([np.full(len(runs.labels[i]), i) for i in scores])
     low, high = warning.auc_interval(score, label, run, np.random.default_rng(0))
+    warned, collapsed, false, stable = counts.tolist()
     return {
         "auc": warning.auc(score, label),
         "auc_interval": [low, high],
-        "warned": [int(total[0]), int(total[1]), *warning.share_interval(total[0], total[1])],
-        "false_alarms": [int(total[2]), int(total[3]), *warning.share_interval(total[2], total[3])],
-        "lead_updates": float(np.median(leads)) if leads else None,
+        "warned": [warned, collapsed, *warning.share_interval(warned, collapsed)],
+        "false_alarms": [false, stable, *warning.share_interval(false, stable)],
+        "lead_updates": np.quantile(leads, [0.25, 0.5, 0.75]).tolist() if leads else None,
+        "roc": warning.roc(score, label),
     }
 
 
 def evaluate(runs: Runs) -> dict[str, Any]:
     """Judge every single statistic and every rule, for each way of holding runs out."""
-    singles = {name: (name,) for name in runs.features[0]}
-    report: dict[str, Any] = {
-        "runs": len(runs.names),
-        "collapsed": sum(start is not None for start in runs.onsets),
-    }
-    for how, folds in runs.splits().items():
-        found = {name: judged(runs, names, folds) for name, names in {**singles, **RULES}.items()}
-        report[how] = dict(sorted(found.items(), key=lambda item: -item[1]["auc"]))
+    scores = {**{name: (name,) for name in runs.features[0]}, **RULES}
+    report: dict[str, Any] = {"counts": counts(runs)}
+    ways = {f"held-out {key}s": list(runs.folds(key).values()) for key in HELD_OUT}
+    ways |= {f"held-out recipe {name}": [fold] for name, fold in runs.folds("recipe").items()}
+    for way, folds in ways.items():
+        if any(runs.onsets[i] is not None for _, judge in folds for i in judge):
+            found = {name: judged(runs, names, folds) for name, names in scores.items()}
+            report[way] = dict(sorted(found.items(), key=lambda item: -item[1]["auc"]))
     return report
+
+
+def counts(runs: Runs) -> dict[str, list[int]]:
+    """Recipe -> runs, and how many of them collapse."""
+    found: dict[str, list[int]] = {}
+    for setting, fall in zip(runs.settings, runs.onsets, strict=True):
+        for key in (setting["recipe"], "all"):
+            pair = found.setdefault(key, [0, 0])
+            pair[0] += 1
+            pair[1] += fall is not None
+    return found
 
 
 def show(report: dict[str, Any]) -> None:
     """Print a table a way of holding out."""
-    print(f"{report['runs']} runs, {report['collapsed']} collapse")
-    for how, found in report.items():
-        if not isinstance(found, dict):
+    for recipe, (runs, collapse) in report["counts"].items():
+        print(f"{recipe}: {runs} runs, {collapse} collapse")
+    for way, found in report.items():
+        if way == "counts":
             continue
-        print(f"\n{how} (threshold: {FALSE_RATE:.0%} false alarms on the training runs)")
-        print(f"{'score':28} AUC  95 %         warned         false alarms   lead (updates)")
+        print(f"\n{way} (threshold: {FALSE_RATE:.0%} false alarms on the runs fitted on)")
+        print(f"{'score':28} AUC  95 %         warned         false alarms         lead")
         for name, row in found.items():
             low, high = row["auc_interval"]
             hits, of, *_ = row["warned"]
             wrong, stable, w_low, w_high = row["false_alarms"]
+            lead = "" if row["lead_updates"] is None else f"{row['lead_updates'][1]:.0f}"
             print(
                 f"{name:28} {row['auc']:.2f} {low:.2f}-{high:.2f}  {hits:3}/{of:<3}"
-                f"  {wrong:3}/{stable:<3} ({w_low:.2f}-{w_high:.2f})  {row['lead_updates']}"
+                f"  {wrong:3}/{stable:<3} ({w_low:.2f}-{w_high:.2f})  {lead}"
             )
+
+
+def draw(report: dict[str, Any], place: Path) -> None:
+    """ROC of some scores, one plot a way of holding out."""
+    ways = [way for way in report if way.endswith("s") and way != "counts"]
+    figure = Figure(figsize=(4.4 * len(ways), 4.4), layout="constrained")
+    for axes, way in zip(figure.subplots(1, len(ways)), ways, strict=True):
+        for name in DRAWN:
+            row = report[way][name]
+            low, high = row["auc_interval"]
+            label = f"{name}: {row['auc']:.2f} ({low:.2f}-{high:.2f})"
+            axes.plot(*row["roc"], label=label, linewidth=1.4)
+        axes.plot([0, 1], [0, 1], color="#68707a", linewidth=0.8, linestyle=":")
+        axes.set(title=way, xlabel="calm steps above", ylabel="steps before a collapse above")
+        axes.legend(fontsize=7, title="area (95 %)", title_fontsize=7, loc="lower right")
+    figure.savefig(place, dpi=110)
 
 
 def main() -> None:
     """Collect if asked to, then evaluate."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collect", action="store_true", help="run what is missing first")
-    parser.add_argument("--folder", type=Path, default=Path("build/early_warning"))
+    parser.add_argument("--folder", type=Path, default=Path("build/toy"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write the numbers here")
+    parser.add_argument("--figure", type=Path, help="draw the ROC here")
     chosen = parser.parse_args()
     if chosen.collect:
         collect(chosen.folder, chosen.workers)
     if not TABLE.exists():
-        print(f"{TABLE.name} is not there; make it with --collect")
-        return
+        sys.exit(f"{TABLE.name} is not there; make it with --collect")
     report = evaluate(Runs(pq.read_table(TABLE)))
     show(report)
     if chosen.json:
         chosen.json.write_text(json.dumps(report, indent=2))
+    if chosen.figure:
+        draw(report, chosen.figure)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
-from toy_envs.files import write_bytes
+from toy_envs.files import load_arrays, write_bytes
+from toy_envs.journal import CHECKPOINT, SETTINGS, inside
+from toy_envs.lm_policy import LMPolicy
+from toy_envs.recipes import RECIPES
 from toy_envs.small_lm import SmallLM
 from toy_envs.tasks import Task
 
@@ -53,6 +57,27 @@ def export(model: SmallLM, task: Task, out: Path) -> None:
     for name, content in files.items():
         write_bytes(out / name, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
     write_bytes(out / "model.safetensors", safetensors(gpt2_weights(model)))
+
+
+def export_run(run: Path, out: Path) -> None:
+    """Write the model of a run as it stood at its last checkpoint.
+
+    Args:
+        run: directory of the run.
+        out: as in `export`.
+
+    Raises:
+        ValueError: no run with a checkpoint lies there, or its policy is no transformer.
+    """
+    if not (run / CHECKPOINT).exists():
+        raise ValueError(f"{run} holds no checkpoint of a run; name the --out of `toy run`")
+    settings = orjson.loads((run / SETTINGS).read_bytes())
+    recipe = RECIPES[settings["recipe"]]
+    policy = recipe.make(recipe, settings["seed"], None, None)
+    if not isinstance(policy, LMPolicy):
+        raise ValueError(f"{run} is a run of {recipe.name}, which has no transformer to export")
+    policy.load(inside(load_arrays(run / CHECKPOINT), "policy/"))
+    export(policy.model, policy.task, out)
 
 
 def gpt2_weights(model: SmallLM) -> dict[str, NDArray[np.float32]]:

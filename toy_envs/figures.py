@@ -17,6 +17,7 @@ NAMED_COLORS = {"ppo_s0": "#68707a", "ppo_s256": "#c4581c", "is_s256": "#b3303a"
 }
 MUTED = "#68707a"
 M2_FLOOR = 1e-4
+PANELS_A_ROW = 4
 
 
 def color_of(arm: str, place: int) -> str:
@@ -102,8 +103,11 @@ def bars(details: Results, key: str, label: str, axes: Axes) -> Axes:
         color = color_of(arm, place)
         axes.barh(arm, sorted(seeds)[len(seeds) // 2], color=color, alpha=0.5)
         axes.plot(seeds, [arm] * len(seeds), color=color, marker=".", linestyle="")
-    axes.invert_yaxis()
+    # The first arm is on top; axes that share their arms are turned once.
+    axes.set_ylim(len(details) - 0.4, -0.6)
     axes.set(xlabel=label)
+    axes.tick_params(labelsize=8)
+    _plain(axes)
     return axes
 
 
@@ -126,12 +130,45 @@ def staleness_figure(results: Results, details: Results, title: str, lag: int) -
 
 
 def comparison_figure(results: Results, details: Results, title: str, lag: int) -> Figure:
-    """Curves of all arms, and where each ended."""
-    figure, axes = _page(1, 3, title)
-    reward(results, axes[0], lag).legend(fontsize=7)
-    bars(details, "final", "final accuracy", axes[1])
-    bars(details, "masked_after", "tokens clipped or masked after update 256", axes[2])
+    """A small plot for each arm beside the first one, and where each ended."""
+    rows = -(-len(results) // PANELS_A_ROW)
+    bar_height = 0.32 * len(results) + 0.9
+    height = max(1.9 * rows + 0.5, bar_height)
+    figure = Figure(figsize=(14, height), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(3, 2))
+    panels = left.subplots(rows, PANELS_A_ROW, sharex=True, sharey=True, squeeze=False).ravel()
+    first = next(iter(results))
+    left.suptitle(f"{title}; grey: {first}")
+    for place, (arm, axes) in enumerate(zip(results, panels, strict=False)):
+        shown = dict.fromkeys((first, arm))
+        one_arm({name: results[name] for name in shown}, arm, color_of(arm, place), axes, lag)
+    for axes in panels[len(results) :]:
+        axes.set_visible(False)
+    left.supxlabel(f"updates; a tick is a lag of {lag}", fontsize=9)
+    left.supylabel("accuracy of fresh answers", fontsize=9)
+    ends, shares = right.subplots(1, 2, sharey=True)
+    bars(details, "final", "final accuracy", ends)
+    bars(details, "masked_after", f"tokens clipped or masked\nafter update {lag}", shares)
+    ends.set_xlim(0, 1.02)
     return figure
+
+
+def one_arm(results: Results, arm: str, color: str, axes: Axes, lag: int) -> Axes:
+    """Accuracy of one arm, mean and range over seeds, before others in grey."""
+    for other, curve in results.items():
+        if other != arm:
+            axes.plot(curve["updates"], curve["reward"], color=MUTED, linewidth=0.8, alpha=0.6)
+    curve = results[arm]
+    axes.plot(curve["updates"], curve["reward"], color=color, linewidth=1.4)
+    axes.fill_between(
+        curve["updates"], curve["reward_low"], curve["reward_high"], color=color, alpha=0.2
+    )
+    axes.set_ylim(0, 1.02)
+    axes.set_xticks(range(0, int(curve["updates"][-1]) + 1, lag))
+    axes.set_title(arm, fontsize=8)
+    axes.tick_params(labelsize=7)
+    _plain(axes)
+    return axes
 
 
 SWEEP_FIGURES: Mapping[str, Callable[[Results, Results, str, int], Figure]] = {
@@ -145,9 +182,13 @@ def _page(rows: int, columns: int, title: str) -> tuple[Figure, list[Axes]]:
     figure.suptitle(title)
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
     for one in axes:
-        one.grid(True, color="#dde1e6", linewidth=0.7)
-        one.spines[["right"]].set_visible(False)
+        _plain(one)
     return figure, axes
+
+
+def _plain(axes: Axes) -> None:
+    axes.grid(True, color="#dde1e6", linewidth=0.7)
+    axes.spines[["right"]].set_visible(False)
 
 
 def _gaps(values: list[float | None]) -> list[float]:

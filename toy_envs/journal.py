@@ -55,8 +55,8 @@ class Journal:
             return 0
         state = load_arrays(self.out / CHECKPOINT)
         done = int(state["steps"])
-        policy.load(_inside(state, "policy/"))
-        queue.load(_inside(state, "queue/"))
+        policy.load(inside(state, "policy/"))
+        queue.load(inside(state, "queue/"))
         self.metrics = read_metrics(self.out)[:done]
         self._write_metrics()
         return done
@@ -120,5 +120,6 @@ def _line(metrics: Metrics) -> bytes:
     return orjson.dumps(metrics) + b"\n"
 
 
-def _inside(state: State, prefix: str) -> State:
+def inside(state: State, prefix: str) -> State:
+    """Entries under a prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

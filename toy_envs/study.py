@@ -75,7 +75,7 @@ def study(
         draw = figures.SWEEP_FIGURES.get(plan.name, figures.comparison_figure)
         drawn = draw(results, beside, title, LAG)
     picture = out / f"{plan.name}.png"
-    write_whole(picture, lambda stream: drawn.savefig(stream, format="png", dpi=160))
+    write_whole(picture, lambda stream: drawn.savefig(stream, format="png", dpi=100))
     return picture, _table(beside)
 
 

@@ -95,6 +95,18 @@ def auc(score: Floats, label: NDArray[np.int8]) -> float:
     return float((ranks.mean() - (len(bad) + 1) / 2) / len(good))
 
 
+def roc(
+    score: Floats, label: NDArray[np.int8], points: int = 101
+) -> tuple[list[float], list[float]]:
+    """Shares of calm steps and of steps before a collapse at or above a score, as it falls."""
+    filled = np.nan_to_num(score, nan=-np.inf)
+    bad, good = np.sort(filled[label == 1]), np.sort(filled[label == 0])
+    cuts = good[np.linspace(len(good) - 1, 0, min(points, len(good))).astype(int)]
+    found = [1 - np.searchsorted(kind, cuts, "left") / len(kind) for kind in (good, bad)]
+    false, true = ([0.0, *shares.tolist(), 1.0] for shares in found)
+    return false, true
+
+
 def auc_interval(
     score: Floats,
     label: NDArray[np.int8],

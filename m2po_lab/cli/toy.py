@@ -191,6 +191,26 @@ def sweep(
 
 
 @toy.command
+def export(run: Path, /, *, out: Path) -> int:
+    """Write the transformer of a run as a Hugging Face checkpoint with its tokenizer.
+
+    Parameters
+    ----------
+    run
+        Directory of a run of `toy run`, or one under runs/ of `toy figure`.
+    out
+        Directory of the checkpoint.
+    """
+    directory("--out", out)
+    with _usable("export"):
+        from toy_envs.export import export_run
+
+        export_run(run, out)
+    output.say(f"The checkpoint lies in {out}\n")
+    return 0
+
+
+@toy.command
 def recipes() -> int:
     """List the recipes and the sweeps."""
     from toy_envs.recipes import RECIPES, SWEEPS

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from m2po_lab.cli import main
+from m2po_lab.logs.safetensors import unpack
 from m2po_lab.logs.writer import LogWriter
 from toy_envs import figures
 from toy_envs.journal import read_metrics
@@ -130,9 +131,26 @@ def test_the_command_runs_and_its_log_can_be_analyzed(tmp_path, capsys):
     assert report["objectives"]["m2po"]["scope"] == "mini-batch"
 
 
+@pytest.mark.slow
+def test_the_transformer_of_a_run_is_exported_as_it_was_at_the_last_checkpoint(tmp_path, capsys):
+    pytest.importorskip("torch")
+    run, out = tmp_path / "run", tmp_path / "checkpoint"
+    settings = ["--steps", "1", "--staleness", "0", "--quiet", "--out", str(run)]
+    assert main(["toy", "run", "running-sum", *settings]) == 0
+    assert main(["toy", "export", str(run), "--out", str(out)]) == 0
+    capsys.readouterr()
+    tensors = unpack((out / "model.safetensors").read_bytes())
+    flat = np.load(run / "checkpoint.npz")["policy/weights"]
+    embedding = tensors["transformer.wte.weight"]
+    np.testing.assert_array_equal(embedding.ravel(), flat[: embedding.size])
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["export", "nowhere"], "nowhere holds no checkpoint of a run"),
+        (["run", "bandit", "--queue", "lifo"], "queue 'lifo' is not fifo, mixed"),
+        (["run", "bandit", "--mismatch", "top_p"], "unknown mismatch 'top_p'"),
         (["run", "bandit", "--staleness", "6"], "multiple of the 4 updates"),
         (["run", "bandit", "--objective", "m3po"], "did you mean m2po"),
         (["run", "bandit", "--budget", "-1"], "--budget: '-1'"),

@@ -58,6 +58,17 @@ def test_a_score_that_knows_nothing_has_an_area_of_a_half_inside_its_interval():
     assert high < 0.6
 
 
+def test_the_roc_runs_from_nothing_to_everything_and_holds_the_area():
+    rng = np.random.default_rng(4)
+    label = (rng.random(5000) < 0.2).astype(np.int8)
+    score = rng.normal(size=5000) + 1.5 * label
+    false, true = (np.array(shares) for shares in warning.roc(score, label))
+    assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
+    assert (np.diff(false) >= 0).all()
+    assert (np.diff(true) >= 0).all()
+    assert np.trapezoid(true, false) == pytest.approx(warning.auc(score, label), abs=0.01)
+
+
 def test_the_interval_is_that_of_drawing_runs_and_computing_the_area_anew():
     rng = np.random.default_rng(5)
     run = np.repeat(np.arange(12), 20)
