@@ -16,6 +16,7 @@ from m2po_lab.findings import Finding, evaluate
 from m2po_lab.findings.thresholds import resolve
 from m2po_lab.integrity import BatchIntegrity
 from m2po_lab.logs import UnreadableLogError, open_log
+from m2po_lab.logs.metrics import MetricSeries
 from m2po_lab.logs.open import Log
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Analysis:
     @cached_property
     def findings(self) -> list[Finding]:
         """Findings that fired, most severe first."""
-        known = _Known(self.scan.options, self.scan.integrity, self._statistics)
+        scan = self.scan
+        known = _Known(scan.options, scan.integrity, scan.metrics, self._statistics)
         return evaluate(known, thresholds=self.thresholds, ignore=self.ignore)
 
     @cached_property
@@ -236,6 +238,7 @@ class _Known:
 
     options: Options
     integrity: BatchIntegrity
+    metrics: Sequence[MetricSeries]
     report: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

@@ -141,4 +141,5 @@ def joined(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found[key]["columns"] |= entry["columns"]
         remarks = found[key].setdefault("remarks", [])
         remarks += [text for text in entry.get("remarks", []) if text not in remarks]
+        found[key]["missing_flag"] = found[key].get("missing_flag") or entry.get("missing_flag")
     return list(found.values())

@@ -40,7 +40,10 @@ def scan_part(log: Log, options: Options, watch: Watch, memory: Memory | None = 
         memory: the rows of other parts that this process has seen; grows.
     """
     analysis = scan(_watched(log, watch), options, memory)
-    analysis.inputs = [{**entry.to_dict(), "remarks": entry.remarks} for entry in log.inputs]
+    analysis.inputs = [
+        {**entry.to_dict(), "remarks": entry.remarks, "missing_flag": entry.missing_flag}
+        for entry in log.inputs
+    ]
     analysis.metrics = list(log.metrics)
     analysis.partial = log.partial
     analysis.rows["bad"] = analysis.rows.get("bad", 0) + log.bad_rows

@@ -336,9 +336,10 @@ CATALOG: Mapping[str, Entry] = {
     "entropy-collapse": Entry(
         "warning",
         "Entropy falls towards 0",
-        "Over at least 4 steps entropy falls (rank correlation -.7) to below .3 nats and below a "
-        "quarter of its start. Without an entropy column the mean of -log-prob of the samples "
-        "stands in, from 200 tokens a step.",
+        "Over at least 4 steps entropy falls from above .05 to below .3 nats and below a quarter "
+        "of its start: step by step (rank correlation -.7), or over 8 steps such that the second "
+        "half stays there. Without an entropy column the trainer's metric stands in, else the mean "
+        "of -log-prob of the samples from 200 tokens a step.",
         "M2 and ESS look better while a run dies this way. Raise eps_high (DAPO), protect "
         "high-entropy tokens, or add an entropy bonus.",
         "verl#4818, verl#2738",
@@ -346,7 +347,9 @@ CATALOG: Mapping[str, Entry] = {
     "no-learning-signal": Entry(
         "warning",
         "Every advantage is 0",
-        "All known advantages are 0 in more than half of the steps, over 32 rows (else info).",
+        "All known advantages are 0 in more than half of the steps, over 32 rows (else info). "
+        "Without advantages the trainer's metrics stand in, over 4 steps: the share of groups with "
+        "equal rewards is 1, that of mixed groups 0, or the largest and smallest advantage are 0.",
         "Groups with equal rewards teach nothing: filter them (DAPO's dynamic sampling), change "
         "the difficulty, or check the reward function.",
         "TRL frac_reward_zero_std",

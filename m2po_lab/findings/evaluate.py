@@ -63,7 +63,7 @@ def evaluate(
     """Return the findings of an analysis, errors first, then in the order of the catalog.
 
     Args:
-        analysis: its `integrity` evidence, `options` and report are read.
+        analysis: its `integrity` evidence, `options`, `metrics` and report are read.
         thresholds: changes to `THRESHOLDS`, by name.
         ignore: ids to leave out.
 
@@ -73,7 +73,13 @@ def evaluate(
     left_out = set(ignore)
     for name in left_out - set(CATALOG):
         raise ValueError(f"ignore: there is no finding {name!r}; one of {', '.join(CATALOG)}")
-    view = View(analysis.to_dict(), analysis.integrity, resolve(thresholds), analysis.options)
+    view = View(
+        analysis.to_dict(),
+        analysis.integrity,
+        resolve(thresholds),
+        analysis.options,
+        analysis.metrics,
+    )
     found = [
         _finding(name, hit)
         for name, rule in TESTS.items()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from m2po_lab.findings import metrics
 from m2po_lab.findings.finding import Hit
 from m2po_lab.findings.view import Cell, View, cell, rank_correlation
 from m2po_lab.logs.rows import UNKNOWN
@@ -13,62 +14,101 @@ SURPRISE_TOKENS = 200
 """Tokens a step needs where -log-prob of the samples stands in for entropy: it is noisier."""
 
 
-def entropy_collapse(view: View) -> Iterator[Hit]:
-    """Entropy by step."""
+def _entropies(view: View) -> Iterator[tuple[str, list[tuple[int, float]]]]:
+    """(what, its mean by step), the best source first: tokens, the trainer's metric, samples."""
     least = view.limits["entropy_tokens"]
-    series = [
-        (step, s.entropy[1] / s.entropy[0]) for step, s in view.steps if s.entropy[0] >= least
-    ]
-    what = "entropy"
-    if not series:
-        what = "mean of -log-prob"
-        series = [
-            (step, s.surprise[1] / s.surprise[0])
-            for step, s in view.steps
-            if s.surprise[0] >= SURPRISE_TOKENS
-        ]
-    if len(series) < view.limits["sync_steps"]:
+    steps = view.steps
+    yield "entropy", [(s, x.entropy[1] / x.entropy[0]) for s, x in steps if x.entropy[0] >= least]
+    for series in metrics.entropies(view.metrics):
+        yield series.name, metrics.points(series)
+    surprise = [(s, x.surprise) for s, x in steps if x.surprise[0] >= SURPRISE_TOKENS]
+    yield "mean of -log-prob", [(s, total / n) for s, (n, total) in surprise]
+
+
+def entropy_collapse(view: View) -> Iterator[Hit]:
+    """Entropy by step, from the first source that has steps enough."""
+    for what, series in _entropies(view):
+        if len(series) < view.limits["sync_steps"]:
+            continue
+        values = [float(value) for _, value in series]
+        first = float(np.mean(values[: max(len(values) // 8, 1)]))
+        last = float(np.mean(values[-max(len(values) // 4, 1) :]))
+        if _has_fallen(view, values, first, last):
+            yield Hit(
+                f"The {what} falls from {first:.2g} to {last:.2g} nats over steps {series[0][0]} "
+                f"to {series[-1][0]}; M2 and ESS look better on the way.",
+                {
+                    "ratio": None,
+                    "measure": what,
+                    "first": first,
+                    "last": last,
+                    "by_step": [{"step": s, "nats": float(v)} for s, v in series][:50],
+                },
+            )
         return
-    values = [value for _, value in series]
-    part = max(len(values) // 4, 1)
-    first, last = float(np.mean(values[:part])), float(np.mean(values[-part:]))
-    falling = rank_correlation(values) <= -view.limits["trend_rank"]
-    low = last <= min(view.limits["entropy_nats"], view.limits["entropy_fraction"] * first)
-    if falling and low:
-        yield Hit(
-            f"The {what} falls from {first:.2f} to {last:.2f} nats over steps {series[0][0]} to "
-            f"{series[-1][0]}; M2 and ESS look better on the way.",
-            {
-                "ratio": None,
-                "measure": what,
-                "first": first,
-                "last": last,
-                "by_step": [{"step": s, "nats": float(v)} for s, v in series][:50],
-            },
-        )
+
+
+STAYS_STEPS = 8
+"""Steps from which a fall at the start, with nothing but noise after it, is told from noise."""
+
+
+def _has_fallen(view: View, values: list[float], first: float, last: float) -> bool:
+    """Down to a small part of what there was: step by step, or early and for good."""
+    limits = view.limits
+    small = limits["entropy_fraction"] * first
+    if first < limits["entropy_start"] or last > min(limits["entropy_nats"], small):
+        return False
+    stays = len(values) >= STAYS_STEPS and max(values[len(values) // 2 :]) <= small
+    return stays or rank_correlation(values) <= -limits["trend_rank"]
 
 
 def no_learning_signal(view: View) -> Iterator[Hit]:
-    """Steps in which every known advantage is 0."""
+    """Steps in which every known advantage is 0; by the trainer's metrics where none is logged."""
     known = {s: step for s, step in view.evidence.steps.items() if step.advantages > 0}
+    if not known:
+        yield from _no_signal_by_metrics(view)
+        return
     dead = sorted(s for s, step in known.items() if step.signal == 0)
     if not dead:
         return
     share = len(dead) / len(known)
-    whole = share == 1
     tokens = sum(known[s].tokens for s in dead)
     rows = sum(step.rows for step in known.values())
     many = share > view.limits["no_signal_steps"] and rows >= view.limits["signal_rows"]
-    where = "everywhere" if whole else f"in {len(dead)} of {len(known)} steps"
     yield Hit(
-        f"Every advantage is 0 {where} ({tokens} tokens): no quadrant, no active token, no "
-        "gradient.",
+        f"Every advantage is 0 {_where(len(dead), len(known))} ({tokens} tokens): no quadrant, no "
+        "active token, no gradient.",
         {
             "ratio": None,
             "steps": [s for s in dead if s != UNKNOWN][:50],
             "dead_steps": len(dead),
             "known_steps": len(known),
             "tokens": tokens,
+        },
+        severity=None if many else "info",
+    )
+
+
+def _where(dead: int, known: int) -> str:
+    return "everywhere" if dead == known else f"in {dead} of {known} steps"
+
+
+def _no_signal_by_metrics(view: View) -> Iterator[Hit]:
+    found = metrics.dead_steps(view.metrics)
+    if found is None or not any(found.dead.values()):
+        return
+    dead = sorted(step for step, is_dead in found.dead.items() if is_dead)
+    share, known = len(dead) / len(found.dead), len(found.dead)
+    many = share > view.limits["no_signal_steps"] and known >= view.limits["sync_steps"]
+    yield Hit(
+        f"By the trainer's {found.name} every advantage is 0 {_where(len(dead), known)}: no "
+        "gradient.",
+        {
+            "ratio": None,
+            "metric": found.name,
+            "steps": dead[:50],
+            "dead_steps": len(dead),
+            "known_steps": known,
         },
         severity=None if many else "info",
     )

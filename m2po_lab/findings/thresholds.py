@@ -86,6 +86,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "length_z": Threshold(4, "its distance from 0 in standard errors", _HERE),
     "entropy_fraction": Threshold(0.25, "entropy late in the log over early", _HERE),
     "entropy_nats": Threshold(0.3, "entropy that is close to 0, nats", "verl#4818"),
+    "entropy_start": Threshold(
+        0.05, "entropy early in the log, nats, below which none is left", _HERE
+    ),
     "entropy_tokens": Threshold(50, "tokens a step needs", _COUNT),
     "no_signal_steps": Threshold(0.5, "share of steps without an advantage != 0", "'most steps'"),
     "signal_rows": Threshold(32, "rows from which missing signal is judged", _COUNT),

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.findings.finding import Hit, places
-from m2po_lab.findings.flags import flag_for
 from m2po_lab.findings.names import NAMES
 from m2po_lab.findings.view import View
 from m2po_lab.integrity.faults import Examples, Fault
@@ -17,12 +16,12 @@ def missing_log_probs(view: View) -> Iterator[Hit]:
     if view.evidence.pairs or not view.evidence.rows.read:
         return
     present = sorted(NAMES[name] for name in view.evidence.columns)
-    formats = sorted({entry["format"] for entry in view.report["inputs"]})
+    flags = {entry["format"]: entry.get("missing_flag") for entry in view.report["inputs"]}
     has = f"only {present[0]} log-probs" if present else "no log-probs"
     yield Hit(
         f"The log has {has}, so no ratio can be computed.",
-        {"ratio": None, "present": present, "formats": formats},
-        advice="; ".join(dict.fromkeys(flag_for(name) for name in formats)) or None,
+        {"ratio": None, "present": present, "formats": sorted(flags)},
+        advice="; ".join(f"{name}: {flag}" for name, flag in sorted(flags.items()) if flag) or None,
     )
 
 

@@ -1,7 +1,7 @@
 """What rules look at: report and evidence of a log, cut into cells with their uncertainty."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from m2po_lab.integrity.additive import Floats
 from m2po_lab.integrity.pairs import MAGNITUDES, Pair
 from m2po_lab.integrity.shifts import Limits, untrusted
 from m2po_lab.integrity.steps import Step
+from m2po_lab.logs.metrics import MetricSeries
 from m2po_lab.logs.rows import UNKNOWN
 
 NORMAL = 1.96
@@ -45,6 +46,10 @@ class Analyzed(Protocol):
     @property
     def integrity(self) -> BatchIntegrity:
         """What was met before a number was trusted."""
+
+    @property
+    def metrics(self) -> Sequence[MetricSeries]:
+        """Series of metric files."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report."""
@@ -98,12 +103,14 @@ class View:
         evidence: what the integrity checks added up.
         limits: thresholds by name.
         settings: budget and clip of the analysis.
+        metrics: series of metric files.
     """
 
     report: dict[str, Any]
     evidence: BatchIntegrity
     limits: Mapping[str, float]
     settings: Settings
+    metrics: Sequence[MetricSeries]
 
     @cached_property
     def shifted(self) -> dict[str, str]:

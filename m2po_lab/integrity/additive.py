@@ -24,8 +24,17 @@ class Additive:
     """Base of dataclasses whose `+` adds field by field; associative and order-independent."""
 
     def __add__(self, other: Self) -> Self:
-        """Evidence of the union of two disjoint parts."""
+        """Evidence of the union of two disjoint parts.
+
+        Raises:
+            TypeError: the other part was made by another version of this package.
+        """
         names = [item.name for item in fields(self)]  # type: ignore[arg-type]
+        if any(name not in vars(other) for name in names):
+            raise TypeError(
+                f"{type(self).__name__} of another version of m2po-lab cannot be added; "
+                "let every worker run the same version"
+            )
         return type(self)(**{n: add(vars(self)[n], vars(other)[n]) for n in names})
 
 

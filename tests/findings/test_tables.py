@@ -13,7 +13,6 @@ from m2po_lab.findings import (
     explain,
     load_thresholds,
 )
-from m2po_lab.findings.flags import FLAGS, GENERAL, flag_for
 from tests.findings import sick
 from tests.findings.synthetic import analyzed
 
@@ -104,10 +103,3 @@ def test_errors_come_before_warnings_and_those_before_notes() -> None:
     ranks = [order.index(f.severity) for f in evaluate(analyzed(sick.unsynced(0)))]
     assert len(set(ranks)) == 3
     assert ranks == sorted(ranks)
-
-
-def test_missing_log_probs_name_the_flag_of_the_framework() -> None:
-    assert "calculate_log_probs" in flag_for("verl")
-    assert flag_for("verl-dataproto") == FLAGS["verl"]
-    assert flag_for("nemo_rl") == FLAGS["nemo-rl"]
-    assert flag_for("jsonl") == GENERAL

@@ -1,5 +1,7 @@
 """The additive evidence against plain loops."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from m2po_lab.integrity.shifts import Limits, best_shift
 from m2po_lab.integrity.steps import CELL_SUMS
 from m2po_lab.logs.rows import UNKNOWN
 from tests.findings.synthetic import Columns, make
+from tests.integrity.logs import batch
 
 RATIO = "current/behavior"
 
@@ -130,3 +133,11 @@ def test_narrow_floats_are_recognised(kind: str, exact: str) -> None:
     assert vars(found)[exact] == found.n
     wide = grid(make(0, grid="float32").behavior)
     assert max(wide.bfloat16, wide.float16) < 0.01 * wide.n
+
+
+def test_evidence_of_a_worker_that_runs_other_code_is_refused_in_one_line() -> None:
+    _, evidence = check(batch([{"behavior": [-1.0], "current": [-1.1]}]))
+    older = pickle.loads(pickle.dumps(evidence))
+    del vars(older)["reuse"]
+    with pytest.raises(TypeError, match="every worker run the same version"):
+        evidence + older

@@ -18,6 +18,10 @@ class NemoRL(JsonFormat):
     name = "nemo-rl"
     keys = frozenset({"token_ids", "token_loss_mask", "generation_logprobs", "prev_logprobs"})
     own: ClassVar[Columns] = {"row_id": ("row_id", "idx"), "prompt": (), "response": ()}
+    missing_flag = (
+        "train_data_step*.jsonl holds generation_logprobs and prev_logprobs unless "
+        "env.should_log_nemo_gym_responses is set"
+    )
 
     def rows(self, line: int, item: dict[str, Any]) -> Iterator[NumberedRow]:
         """Take off the leading dimension, cut to the input length, cut off the prompt."""
