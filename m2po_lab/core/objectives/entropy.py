@@ -20,15 +20,16 @@ def _stapo_bounds(params: Params) -> tuple[float, float, float]:
 
 
 def spurious(tokens: Tokens, params: Params) -> Array:
-    """Tokens with A > 0, pi < tau_p and an entropy below the mini-batch's quantile."""
+    """Tokens with A > 0, pi < tau_p and an entropy below a quantile of this batch."""
     return tokens.once("spurious", lambda: _spurious(tokens, params))
 
 
 def _spurious(tokens: Tokens, params: Params) -> Array:
+    rare = tokens.valid & (tokens.advantage > 0)
+    rare = rare & (detach(tokens.current) < log_bound(params["tau_p"]))
+    among = rare if params["quantile_of"] == "rare" else tokens.valid
     entropy = tokens.column("entropy")
-    low = entropy < quantile(tokens, entropy, params["entropy_quantile"])
-    rare = detach(tokens.current) < log_bound(params["tau_p"])
-    return (tokens.advantage > 0) & rare & low
+    return rare & (entropy < quantile(tokens, entropy, among, params["entropy_quantile"]))
 
 
 def _stapo_keep(tokens: Tokens, params: Params) -> Array:
@@ -38,10 +39,16 @@ def _stapo_keep(tokens: Tokens, params: Params) -> Array:
 
 
 def _stapo_loss(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """PPO's surrogate; a token dropped within the clip is spurious and has loss 0."""
+    """PPO's surrogate, 0 on spurious tokens, clipped or not.
+
+    A token dropped within the clip is spurious whatever this batch says, so that a mask solved over
+    a larger mini-batch holds; for one beyond it this batch decides between 0 and PPO's constant,
+    which have the same gradient.
+    """
     bounds = _stapo_bounds(params)
     surrogate = clipped_loss(tokens, keep, tokens.log_ratio, *bounds)
-    silent = ~keep & ~beyond_clip(tokens, tokens.log_ratio, *bounds)
+    beyond = beyond_clip(tokens, tokens.log_ratio, *bounds)
+    silent = ~keep & (~beyond | spurious(tokens, params))
     return tokens.xp.where(silent, tokens.zero, surrogate)
 
 
@@ -103,8 +110,11 @@ ENTROPY = MappingProxyType(
                 "Spurious-token-aware policy optimization: in good responses, tokens that the"
                 " policy finds improbable although it is sure of itself (low entropy) take the"
                 " response's whole reward with an outsized gradient; about 1 in 10,000. They are"
-                " silenced and leave the denominator; the rest is PPO. Sources disagree about the"
-                " entropy quantile (.8 in a summary of v1, .75 in later notes, the default)."
+                " silenced: no loss, no gradient, and out of the denominator; the rest is PPO."
+                " Reading: the paper's versions differ in whose entropies the quantile is of. Since"
+                " its fourth version it is of the improbable tokens of good responses, the lower"
+                " 75 % of which are silenced (the default); in the first it is of all tokens of the"
+                " mini-batch, at 80 % (`quantile_of='all', entropy_quantile=0.8`)."
             ),
             formula="drop A>0, pi < tau_p, entropy < quantile; else PPO; D counts the others",
             keep=_stapo_keep,
@@ -117,10 +127,16 @@ ENTROPY = MappingProxyType(
                         default=0.002, source=STAPO_PAPER, meaning="probability", positive=True
                     ),
                     "entropy_quantile": _number(
-                        0.75, STAPO_PAPER, "of the mini-batch's entropies", 1.0
+                        0.75, STAPO_PAPER + " v4; v1: 0.8", "entropies below it are low", 1.0
                     ),
-                    "eps_low": _number(0.2, "DAPO, its base recipe", "bound 1-eps_low", 1.0),
-                    "eps_high": _number(0.28, "DAPO, its base recipe", "bound 1+eps_high"),
+                    "quantile_of": Parameter(
+                        default="rare",
+                        source=STAPO_PAPER + " v4; v1: all",
+                        meaning="whose entropies: improbable tokens with A > 0, or all valid ones",
+                        choices=("rare", "all"),
+                    ),
+                    "eps_low": _number(0.2, "its recipe is DAPO's", "bound 1-eps_low", 1.0),
+                    "eps_high": _number(0.28, "its recipe is DAPO's", "bound 1+eps_high"),
                 }
             ),
             needs=("current_logp", "behavior_logp", "advantage", "entropy", "probabilities"),

@@ -57,11 +57,11 @@ def top(tokens: Tokens, values: Array, eligible: Array, k: Array) -> Array:
     return (above | (equal & (xp.reshape(order, equal.shape) <= room))) & (k > 0)
 
 
-def quantile(tokens: Tokens, values: Array, q: float) -> Array:
-    """q-quantile of the valid values of the batch, 0-d, interpolated linearly; 0 for none."""
+def quantile(tokens: Tokens, values: Array, among: Array, q: float) -> Array:
+    """q-quantile of the values on a mask, 0-d, interpolated linearly; 0 for none."""
     xp = tokens.xp
-    flat = xp.reshape(xp.where(tokens.valid, values, xp.full_like(values, math.inf)), (1, -1))
-    return xp.sum(_row_quantile(tokens, flat, xp.reshape(count(tokens, tokens.valid), (1,)), q))
+    flat = xp.reshape(xp.where(among, values, xp.full_like(values, math.inf)), (1, -1))
+    return xp.sum(_row_quantile(tokens, flat, xp.reshape(count(tokens, among), (1,)), q))
 
 
 def row_quantile(tokens: Tokens, values: Array, q: float) -> Array:

@@ -8,8 +8,10 @@ from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
 from m2po_lab.core.objectives.clip import beyond_clip, clipped_loss
 from m2po_lab.core.objectives.order import positions
 from m2po_lab.core.objectives.parameters import Parameter
+from m2po_lab.core.objectives.plain import keep_all
+from m2po_lab.core.objectives.weights import clipped, weighted_log_loss
 
-UNSETTLED = "Lei, Cheng, Tao 2026 (arXiv 2601.22718); not settled, see the summary"
+UNSETTLED = "Lei, Cheng, Tao 2026 (arXiv 2601.22718); second-hand, see the summary"
 
 
 def prefix_minimum(tokens: Tokens, values: Array) -> Array:
@@ -52,25 +54,28 @@ def _product(tokens: Tokens) -> Array:
     return tokens.log_ratio + _lowest(tokens)
 
 
-def _clipped_ratio(tokens: Tokens, params: Params) -> Array:
-    """The log-ratio that the clip looks at."""
-    return tokens.log_ratio if params["clip_on"] == "token" else _product(tokens)
-
-
 def _keep(tokens: Tokens, params: Params) -> Array:
-    """Tokens within the clip of r_t (or of the product)."""
-    return ~beyond_clip(tokens, _clipped_ratio(tokens, params), *_bounds(params))
+    """All tokens; under PPO's clip those within the bounds of r_t, or of r_t min_{j<t} r_j."""
+    if params["clip"] == "weight":
+        return keep_all(tokens, params)
+    of = tokens.log_ratio if params["clip"] == "token" else _product(tokens)
+    return ~beyond_clip(tokens, of, *_bounds(params))
 
 
 def _weight(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """Weight w = r_t min_{j<t} r_j."""
+    """Weight w = clip(r_t min_{j<t} r_j), or the product itself under PPO's clip."""
+    if params["clip"] == "weight":
+        low, high, _ = _bounds(params)
+        return clipped(tokens, detach(_product(tokens)), low, high, keep)
     return tokens.exp(_product(tokens), keep)
 
 
 def _loss(tokens: Tokens, params: Params, keep: Array) -> Array:
-    """Clipped surrogate of r_t times sg(min_{j<t} r_j), or of the product of the two."""
+    """-sg(w) A l; or PPO's clipped surrogate of r_t times sg(min_{j<t} r_j), or of the product."""
+    if params["clip"] == "weight":
+        return weighted_log_loss(tokens, _weight(tokens, params, keep), keep)
     kept = clipped_loss(tokens, keep, _product(tokens), *_bounds(params))
-    if params["clip_on"] == "product":
+    if params["clip"] == "product":
         return kept
     low = tokens.exp(_lowest(tokens), tokens.valid & ~keep)
     return tokens.xp.where(keep, kept, kept * low)
@@ -83,14 +88,16 @@ PREFIX = MappingProxyType(
                 "Minimum prefix ratio: off policy, the gradient of token t needs the importance"
                 " ratio of the whole prefix, prod_{j<=t} r_j, whose variance explodes; MinPRO puts"
                 " the smallest ratio seen before t in place of the product over the prefix, so a"
-                " token after an abandoned prefix teaches little. The paper's clip form could not"
-                " be read in full. The reading here: PPO's clip on the token's own r_t, times the"
-                " prefix minimum without gradient, 1 for a first token; the one public code with"
-                " this surrogate clips r_t too. `clip_on='product'` clips r_t min_{j<t} r_j"
-                " instead, which drops nearly every late token with A < 0 once one earlier token"
-                " has fallen below 1 - eps_low."
+                " token after an abandoned prefix teaches little. As in CISPO the weight is clipped"
+                " and the token never dropped. Reading: the objective is second-hand, from a survey"
+                " that writes it out; the paper was not at hand in full, no official code was"
+                " found, and its bounds could not be read (eps are a public sweep's). Third parties"
+                " put PPO's clip on the product (`clip='product'`), which drops nearly every late"
+                " token with A < 0 once one earlier token has fallen below 1 - eps_low, or on the"
+                " token's own ratio (`clip='token'`)."
             ),
-            formula="m_t = min_{j<t} r_j; loss = -sg(m) min(r A, clip(r) A); w = r m where kept",
+            formula="m_t = min_{j<t} r_j, 1 for a first token; w = clip(r m, 1-eps_low,"
+            " 1+eps_high); loss = -sg(w) A l",
             keep=_keep,
             weight=_weight,
             loss=_loss,
@@ -102,11 +109,11 @@ PREFIX = MappingProxyType(
                     "eps_high": Parameter(
                         default=0.28, source=UNSETTLED, meaning="upper bound 1 + eps_high"
                     ),
-                    "clip_on": Parameter(
-                        default="token",
+                    "clip": Parameter(
+                        default="weight",
                         source=UNSETTLED,
-                        meaning="what is clipped: r_t, or r_t min_{j<t} r_j",
-                        choices=("token", "product"),
+                        meaning="the weight, or PPO's clip of r_t min_{j<t} r_j, or of r_t",
+                        choices=("weight", "product", "token"),
                     ),
                 }
             ),

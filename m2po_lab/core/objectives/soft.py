@@ -5,10 +5,9 @@ from types import MappingProxyType
 
 from m2po_lab.core.arrays import Array
 from m2po_lab.core.objectives.base import Params, Spec, Tokens, detach
-from m2po_lab.core.objectives.clip import log_bound
 from m2po_lab.core.objectives.parameters import Parameter
 from m2po_lab.core.objectives.plain import keep_all
-from m2po_lab.core.objectives.weights import weighted_log_loss
+from m2po_lab.core.objectives.weights import clipped, weighted_log_loss
 
 SATURATED = 40.0
 """Beyond this a sigmoid is 0 or 1 in float64; its argument is cut there, so exp stays finite."""
@@ -16,12 +15,8 @@ SATURATED = 40.0
 
 def _cispo_weight(tokens: Tokens, params: Params, keep: Array) -> Array:
     """Weight w = clip(r, 1 - eps_low, 1 + eps_high)."""
-    xp, d = tokens.xp, tokens.log_ratio
-    high, low = 1 + params["eps_high"], 1 - params["eps_low"]
-    above, below = d > log_bound(high), d < log_bound(low)
-    inside = tokens.exp(d, keep & ~above & ~below)
-    bound = xp.where(above, xp.full_like(d, high), xp.full_like(d, low))
-    return xp.where(above | below, bound, inside)
+    low, high = 1 - params["eps_low"], 1 + params["eps_high"]
+    return clipped(tokens, tokens.log_ratio, low, high, keep)
 
 
 def _cispo_loss(tokens: Tokens, params: Params, keep: Array) -> Array:

@@ -105,27 +105,48 @@ def stapo_batch(probability, entropy, advantage, ratio=1.0):
 
 
 def test_stapo_silences_improbable_tokens_of_certain_positions_in_good_responses():
-    probability, entropy = [1e-3, 1e-3, 0.5, 0.5], [0.1, 2.0, 0.1, 2.0]
+    probability, entropy = [1e-3, 1e-3, 1e-3, 0.5], [0.1, 0.5, 2.0, 0.1]
     good = stapo_batch(probability, entropy, 1.0)
     chosen = objective("stapo", entropy_quantile=0.5)
     np.testing.assert_array_equal(chosen.keep(good), [[False, True, True, True]])
     assert chosen.keep(stapo_batch(probability, entropy, -1.0)).all()
 
 
+def test_the_stapo_quantile_is_of_the_improbable_tokens_of_good_responses_or_of_all():
+    # of the improbable ones the two more certain are below the median; of all ten none is
+    probability, entropy = [1e-3] * 4 + [0.5] * 6, [0.5, 0.6, 0.7, 0.8] + [0.1] * 6
+    tokens = stapo_batch(probability, entropy, 1.0)
+    paper = objective("stapo", entropy_quantile=0.5)
+    np.testing.assert_array_equal(np.flatnonzero(~paper.keep(tokens)[0]), [0, 1])
+    first_version = objective("stapo", entropy_quantile=0.5, quantile_of="all")
+    assert first_version.keep(tokens).all()
+    higher = objective("stapo", entropy_quantile=0.8, quantile_of="all")
+    np.testing.assert_array_equal(np.flatnonzero(~higher.keep(tokens)[0]), [0, 1])
+
+
 def test_a_silenced_token_leaves_the_loss_and_the_denominator_but_a_clipped_one_does_not():
-    tokens = stapo_batch([1e-3, 0.5, 0.5], [0.1, 2.0, 2.0], 1.0, ratio=[1.0, 1.0, 2.0])
-    chosen = objective("stapo", entropy_quantile=0.5)
+    tokens = stapo_batch(
+        [1e-3, 1e-3, 0.5, 0.5, 1e-3],
+        [0.1, 0.1, 2.0, 2.0, 2.0],
+        1.0,
+        ratio=[1.0, 2.0, 1.0, 2.0, 1.0],
+    )
+    chosen = objective("stapo", entropy_quantile=0.75)
     keep = chosen.keep(tokens)
-    np.testing.assert_array_equal(keep, [[False, True, False]])
-    np.testing.assert_allclose(chosen.token_loss(tokens, keep), [[0, -1, -1.28]])
-    assert float(chosen.divisor(tokens)) == 2
+    np.testing.assert_array_equal(keep, [[False, False, True, False, True]])
+    # the second is silenced and beyond the clip: it pays nothing, the fourth pays its bound
+    np.testing.assert_allclose(chosen.token_loss(tokens, keep), [[0, 0, -1, -1.28, -1]])
+    assert float(chosen.divisor(tokens)) == 3
+    assert float(chosen.loss(tokens)[0]) == pytest.approx(-3.28 / 3)
 
 
-def test_the_stapo_threshold_is_a_quantile_of_the_whole_mini_batch():
+@pytest.mark.parametrize("quantile_of", ["rare", "all"])
+def test_the_stapo_threshold_is_a_quantile_of_the_whole_mini_batch(quantile_of):
     values = columns()
     whole = batch(values)
     first = batch({k: v[:1] for k, v in values.items()})
-    chosen = objective("stapo", tau_p=0.9, entropy_quantile=0.5, eps_low=1.0, eps_high=1e9)
+    bounds = {"eps_low": 1.0, "eps_high": 1e9}
+    chosen = objective("stapo", tau_p=0.9, entropy_quantile=0.3, quantile_of=quantile_of, **bounds)
     assert not np.array_equal(chosen.keep(whole)[:1], chosen.keep(first))
     assert chosen.scope == "mini-batch"
 

@@ -48,34 +48,40 @@ def test_the_prefix_minimum_stops_at_the_end_of_a_row_in_the_ragged_layout():
     np.testing.assert_array_equal(low[0][padded.keep], low[1])
 
 
-def test_the_weight_is_the_token_ratio_times_the_smallest_before_it():
-    r = np.array([[1.1, 0.5, 1.0, 0.9]])
-    tokens = rows(np.log(r), [1.0])
+def test_the_weight_is_the_clipped_product_of_the_token_ratio_and_the_smallest_before_it():
+    r = np.array([[1.1, 0.9, 1.0, 0.8, 1.5], [1.5, 1.0, 0.5, 1.0, 1.0]])
+    tokens = rows(np.log(r), [1.0, -1.0])
+    chosen = objective("minpro", eps_low=0.2, eps_high=0.28)
     np.testing.assert_allclose(
-        objective("minpro").weight(tokens), [[1.1, 0.5 * 1.1, 1.0 * 0.5, 0.9 * 0.5]]
+        chosen.weight(tokens),
+        [[1.1, 1.1 * 0.9, 0.9, 0.8, 0.8 * 1.5], [1.28, 1.28, 0.8, 0.8, 0.8]],
     )
+    assert chosen.keep(tokens).all()
 
 
-def test_the_default_clips_the_token_ratio_and_the_other_reading_the_product():
+def test_the_other_readings_drop_tokens_by_the_product_or_by_their_own_ratio():
     r = np.array([[0.5, 1.0, 1.5], [0.5, 1.0, 1.5]])
     tokens = rows(np.log(r), [1.0, -1.0])
     np.testing.assert_array_equal(
-        objective("minpro").keep(tokens), [[True, True, False], [False, True, True]]
+        objective("minpro", clip="token").keep(tokens), [[True, True, False], [False, True, True]]
     )
     np.testing.assert_array_equal(
-        objective("minpro", clip_on="product").keep(tokens),
+        objective("minpro", clip="product").keep(tokens),
         [[True, True, True], [False, False, False]],
     )
+    product = objective("minpro", clip="product", eps_low=1.0, eps_high=1e9)
+    np.testing.assert_allclose(product.weight(tokens), [[0.5, 0.5, 0.75]] * 2)
 
 
-def test_a_clipped_token_pays_its_bound_times_the_prefix_minimum():
+def test_a_token_clipped_by_its_own_ratio_pays_its_bound_times_the_prefix_minimum():
     tokens = rows(np.log([[0.5, 2.0]]), [1.0])
-    chosen = objective("minpro", eps_high=0.28)
+    chosen = objective("minpro", clip="token", eps_high=0.28)
     loss = chosen.token_loss(tokens, chosen.keep(tokens))
     np.testing.assert_allclose(loss, [[-0.5, -1.28 * 0.5]])
 
 
-def test_no_gradient_flows_into_the_prefix():
+@pytest.mark.parametrize("clip", ["weight", "token", "product"])
+def test_no_gradient_flows_into_the_prefix(clip):
     torch = load("torch")
     values = {
         "current_logp": np.log([[0.9, 1.1]]),
@@ -83,13 +89,15 @@ def test_no_gradient_flows_into_the_prefix():
         "advantage": np.array([[0.0, 1.0]]),
     }
     tokens = batch(values, torch, gradient=True)
-    objective("minpro").loss(tokens)[0].backward()
+    objective("minpro", clip=clip).loss(tokens)[0].backward()
     np.testing.assert_allclose(to_numpy(tokens.current_logp.grad), [[0, -0.9 * 1.1 / 2]])
 
 
-@pytest.mark.parametrize("clip_on", ["token", "product"])
-def test_on_rows_of_one_token_minpro_is_ppo(clip_on):
+@pytest.mark.parametrize(
+    ("clip", "other"), [("weight", "cispo"), ("token", "ppo"), ("product", "ppo")]
+)
+def test_on_rows_of_one_token_minpro_is_cispo_or_ppo(clip, other):
     values = {k: v[:, :1] for k, v in columns(spread=1.0).items()}
-    ppo = objective("ppo", eps_low=0.2, eps_high=0.28)
-    minpro = objective("minpro", clip_on=clip_on)
-    assert float(minpro.loss(batch(values))[0]) == float(ppo.loss(batch(values))[0])
+    bounds = {"eps_low": 0.2, "eps_high": 0.28}
+    one, two = objective("minpro", clip=clip, **bounds), objective(other, **bounds)
+    assert float(one.loss(batch(values))[0]) == float(two.loss(batch(values))[0])
