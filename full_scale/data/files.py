@@ -23,12 +23,12 @@ CONTAINERS = ("rows", "data", "examples", "instances", "train", "test", "validat
 _SPLITS = re.compile(r"(?:^|[^a-z])(train|test|validation|valid|dev)(?=[^a-z]|$)", re.IGNORECASE)
 
 
-def sources(path: str, split: str) -> list[Source]:
+def sources(path: str, split: str | None = None) -> list[Source]:
     """Files of a set below a path.
 
     Args:
         path: file, folder, glob or address.
-        split: which split to read where files are named after splits.
+        split: which split to read where files are named after splits; None reads all.
 
     Raises:
         UnusableError: no file of a kind that can be read.
@@ -39,7 +39,8 @@ def sources(path: str, split: str) -> list[Source]:
     chosen = usable if len(found) == 1 else [each for each in usable if _is_of(each, split)]
     if not chosen:
         kinds = ", ".join(SUFFIXES)
-        raise UnusableError(path, f"no file with rows of the split {split}", f"name one of {kinds}")
+        of = "" if split is None else f" of the split {split}"
+        raise UnusableError(path, f"no file with rows{of}", f"name one of {kinds}")
     return chosen
 
 
@@ -47,11 +48,11 @@ def _holds_rows(source: Source) -> bool:
     return source.name.lower().endswith(SUFFIXES) and source.stem.lower() not in NOT_ROWS
 
 
-def _is_of(source: Source, split: str) -> bool:
+def _is_of(source: Source, split: str | None) -> bool:
     """Whether a file is of a split; one whose name says nothing is of all."""
     inside = source.path.removeprefix(source.root)
     named = {found.lower() for found in _SPLITS.findall(str(PurePosixPath(inside)))}
-    return not named or split in named
+    return split is None or not named or split in named
 
 
 def rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:

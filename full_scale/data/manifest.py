@@ -47,8 +47,12 @@ def read(folder: Path) -> Manifest:
 
 def write(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Replace the manifest as a whole."""
-    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-    whole(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
+    write_text(folder / NAME, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as a whole."""
+    whole(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
 def write_table(path: Path, table: pa.Table) -> dict[str, Any]:

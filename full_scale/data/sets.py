@@ -85,7 +85,7 @@ SETS: Mapping[str, DataSet] = MappingProxyType({each.name: each for each in _set
 TRAINING = tuple(each.name for each in SETS.values() if each.split == TRAIN)
 EVALUATION = tuple(each.name for each in SETS.values() if each.split == TEST)
 
-_BY_SPELLING = {
+SPELLINGS = {
     spelling.lower(): each
     for each in SETS.values()
     for spelling in (each.name, each.hub_id, *each.aliases)
@@ -94,4 +94,4 @@ _BY_SPELLING = {
 
 def known(spelling: str) -> DataSet | None:
     """The set of that name, hub id or alias, in any case; None if there is none."""
-    return _BY_SPELLING.get(spelling.strip().lower())
+    return SPELLINGS.get(spelling.strip().lower())

@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": "Rewrite any readable log as native Parquet.",
     "data": "Published training and evaluation problems as the files that a full-scale run reads.",
     "demo": "Train a bandit on stale rollouts; analyze its log and a real one that ships with it.",
+    "eval": "Say how accurate generations are, with intervals, beside the numbers of the paper.",
     "launch": "Run a recipe of the paper with verl on GPUs, after its preflight.",
     "preflight": "Check settings, data, model, workers, memory and disk before a recipe is run.",
     "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",

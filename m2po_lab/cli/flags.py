@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
-from m2po_lab.cli.values import chosen, clip_range, directory, nonnegative, pairs
+from m2po_lab.cli.values import chosen, clip_range, directory, json_file, nonnegative, pairs
 
 GROUPINGS = ("step", "lag", "position")
 FAILING = {None: (), "error": ("error",), "warning": ("error", "warning")}
@@ -69,10 +69,7 @@ class Flags:
         Raises:
             UsageError: an option that cannot be used.
         """
-        if self.json is not None and self.json.startswith("-") and self.json != "-":
-            raise UsageError("--json", f"{self.json!r} is no file name", "give a file, or -")
-        if self.json is not None and Path(self.json).is_dir():
-            raise UsageError("--json", f"{self.json} is a directory", "name a file in it, or -")
+        json_file("--json", self.json)
         directory("--out", self.out)
         return {
             "format": self.format,

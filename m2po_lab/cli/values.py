@@ -84,3 +84,15 @@ def directory(option: str, path: Path | None) -> None:
     """
     if path is not None and path.exists() and not path.is_dir():
         raise UsageError(option, f"{path} is no directory", "name a directory, new or old")
+
+
+def json_file(option: str, path: str | None) -> None:
+    """Refuse what is no name of a file for JSON; `-` is standard output.
+
+    Raises:
+        UsageError: another option in its place, or a directory.
+    """
+    if path is not None and path.startswith("-") and path != "-":
+        raise UsageError(option, f"{path!r} is no file name", "give a file, or -")
+    if path is not None and Path(path).is_dir():
+        raise UsageError(option, f"{path} is a directory", "name a file in it, or -")
