@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "registry_pages",
     "reference_pages",
+    "tutorial_pages",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 

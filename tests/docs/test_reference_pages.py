@@ -28,7 +28,7 @@ def test_every_finding_and_every_threshold_is_there():
 
 def test_every_format_is_there():
     text = reference_pages.formats()
-    assert [m for m in re.findall(r"^\| `([\w-]+)` \|", text, re.M)] == [r.name for r in READERS]
+    assert re.findall(r"^\| `([\w-]+)` \|", text, re.M) == [r.name for r in READERS]
 
 
 def test_every_column_of_the_native_log_is_there():
