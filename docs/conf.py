@@ -16,6 +16,7 @@ version = release = m2po_lab.__version__
 
 extensions = [
     "myst_nb",
+    "sphinx-mathjax-offline",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "registry_pages",
