@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from m2po_lab.tutorials.answers import solution as solution
     from m2po_lab.tutorials.live import say as say
     from m2po_lab.tutorials.live import slide as slide
-    from m2po_lab.tutorials.picture import theme as theme
+    from m2po_lab.tutorials.pictures import theme as theme
 
 _HOME_OF = {
+    "Picture": "m2po_lab.tutorials.pictures",
     "check": "m2po_lab.tutorials.answers",
     "say": "m2po_lab.tutorials.live",
     "slide": "m2po_lab.tutorials.live",
     "solution": "m2po_lab.tutorials.answers",
-    "theme": "m2po_lab.tutorials.picture",
+    "theme": "m2po_lab.tutorials.pictures",
 }
 
-__all__ = ["check", "say", "slide", "solution", "theme"]
+__all__ = ["Picture", "check", "say", "slide", "solution", "theme"]
 
 
 def __getattr__(name: str) -> Any:

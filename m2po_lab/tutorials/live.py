@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from m2po_lab.tutorials.picture import Picture
+from m2po_lab.tutorials.pictures import Picture
 
 EXTRA = "pip install 'm2po-lab[notebooks]'"
 

@@ -47,5 +47,8 @@ WRONG = {
         [True, False],
     ),
     "m2po-variant": ("m2po", "m2po_released", "m2po_all_tokens", "ppo", None),
+    "reallog-step": (2, 12, 0, "11", None),
+    "reallog-quadrant": ("A=0", "A>0,r>1", {"A<0,r<1", "A=0"}, "A<0", 3),
+    "reallog-cause": ("staleness-drift", "engine-mismatch", "low-tail", "no-such-finding", 1),
     "weights-blind": ("m2", {"m2", "k1"}, {"ess_fraction", "chi2"}, {"m2", "k1", "k3", "chi2"}, 1),
 }

@@ -11,7 +11,7 @@ from matplotlib.ticker import PercentFormatter
 from m2po_lab.core import Threshold, TokenBatch, eligible
 from m2po_lab.report.palette import BLUE, GREEN, GRID, INK, MUTED, ORANGE, RED
 from m2po_lab.tutorials.lessons.m2po import Mask, Stage
-from m2po_lab.tutorials.picture import Picture, panels
+from m2po_lab.tutorials.pictures import Picture, panels
 
 
 def squares(at: Stage) -> Picture:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from m2po_lab.exactness import Step
 from m2po_lab.report.palette import BLUE, INK, MUTED, ORANGE, RED
 from m2po_lab.tutorials.lessons.weights import Estimates
-from m2po_lab.tutorials.picture import Picture, panels
+from m2po_lab.tutorials.pictures import Picture, panels
 
 Floats = NDArray[np.float64]
 
