@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from m2po_lab.logs.safetensors import unpack  # noqa: E402
 from toy_envs.adam import Adam  # noqa: E402
 from toy_envs.export import export  # noqa: E402
+from toy_envs.lm_policy import WarmStart, warm_model  # noqa: E402
 from toy_envs.policy import draw  # noqa: E402
 from toy_envs.small_lm import SmallLM, SmallLMConfig  # noqa: E402
 from toy_envs.tasks import RunningSum  # noqa: E402
@@ -57,6 +58,21 @@ def test_no_token_sees_a_later_one(model):
     other[:, -1] = (other[:, -1] + 1) % 12
     with torch.no_grad():
         assert torch.equal(model(full)[0][:, :-1], model(other)[0][:, :-1])
+
+
+def weights_after(**warm):
+    warm = WarmStart(steps=2, batch=8, **warm)
+    model = warm_model(TASK, SmallLMConfig(width=16, heads=2), warm, seed=0)
+    return model.head.weight.detach().numpy()
+
+
+def test_a_warm_start_that_learned_nothing_is_given_up_for_another_one():
+    first = weights_after(attempts=1)
+    assert (weights_after(attempts=3, least=0.0) == first).all()
+    second, third = (weights_after(attempts=n, least=1.1) for n in (2, 3))
+    assert not (second == first).any()
+    assert not (third == second).any()
+    assert (weights_after(attempts=2, least=1.1) == second).all()
 
 
 @pytest.mark.parametrize(("decay", "clip"), [(0.0, 1e9), (0.01, 1e9), (0.01, 0.1)])

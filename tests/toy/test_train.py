@@ -47,7 +47,7 @@ def tiny_lm(monkeypatch):
     def make(recipe, seed, cache, engine):
         task = RunningSum(digits=2)
         shape = SmallLMConfig(width=16, heads=2)
-        model = warm_model(task, shape, WarmStart(steps=40, batch=32), seed, cache)
+        model = warm_model(task, shape, WarmStart(steps=40, batch=32, attempts=1), seed, cache)
         return LMPolicy(task, model, prompts=recipe.prompts, samples=recipe.samples, engine=engine)
 
     tiny = Recipe(name="tiny", summary="", make=make, prompts=8, samples=4, learning_rate=1e-3)
