@@ -93,6 +93,8 @@ def settings(model, data, out, steps, **more):
         f"{rollout}.log_prob_micro_batch_size_per_gpu": 4,
         f"{rollout}.agent.num_workers": 1,
         "reward.custom_reward_function.path": REWARD,
+        # Six characters hold no box.
+        "+reward.custom_reward_function.reward_kwargs.box_required": "false",
         "reward.num_workers": 1,
         "trainer.use_v1": "true",
         "trainer.device": "cpu",
