@@ -50,7 +50,7 @@ setup: $(VENV)/.have-dev ## the development environment
 
 .PHONY: test
 test: $(VENV)/.have-dev ## every test that needs neither verl nor vLLM
-	@$(PY) -m pytest --numprocesses auto --ignore=tests/full_scale $(PYTEST_ARGS)
+	@$(PY) -m pytest --numprocesses auto --ignore=tests/full_scale --ignore=tests/notebooks $(PYTEST_ARGS)
 
 .PHONY: test-full-scale
 test-full-scale: $(VERL_VENV)/.have-verl ## tests of the verl plugin, in an environment of their own
@@ -83,12 +83,9 @@ docs: $(VENV)/.have-docs ## the documentation, into docs/_build/html; warnings a
 	@echo "docs/_build/html/index.html"
 
 .PHONY: notebooks
-notebooks: $(VENV)/.have-notebooks ## run every tutorial from its source, into build/notebooks
-	@set -e; mkdir -p build/notebooks; ran=0; for source in notebooks/*.py; do \
-		[ -e "$$source" ] || continue; ran=$$((ran + 1)); echo "running $$source"; \
-		$(PY) -m jupytext --quiet --to ipynb --execute --run-path notebooks \
-			--output "build/notebooks/$$(basename "$$source" .py).ipynb" "$$source"; \
-	done; echo "$$ran notebooks ran"
+notebooks: $(VENV)/.have-notebooks ## run every tutorial; the committed ones must be up to date
+	@$(PY) notebooks/run.py $(NOTEBOOKS)
+	@$(PY) -m pytest tests/notebooks $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.have-dev ## the benchmarks, one after the other

@@ -9,6 +9,7 @@ otherwise, and the same kinds of pictures in the same cells.
 """
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -41,6 +42,8 @@ def execute(source: Path) -> tuple[Any, float]:
     """Run a notebook in a fresh kernel; return it, with outputs, and the seconds it took."""
     notebook = jupytext.read(source)
     _name_cells(notebook)
+    # Sums of floats depend on how many threads share them.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
     client = NotebookClient(
         notebook,

@@ -140,6 +140,7 @@ def test_the_version_is_the_installed_one():
 
 def test_the_wheel_carries_every_file_of_the_packages(tmp_path):
     expected = {str(p.relative_to(ROOT)) for p in tracked(*LIBRARIES)}
+    expected |= {f"m2po_lab/tutorials/notebooks/{p.name}" for p in tracked("notebooks/*.ipynb")}
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=ROOT,

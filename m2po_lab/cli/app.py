@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "Train a bandit on stale rollouts; analyze its log and a real one that ships with it.",
     "eval": "Say how accurate generations are, with intervals, beside the numbers of the paper.",
     "launch": "Run a recipe of the paper with verl on GPUs, after its preflight.",
+    "notebooks": "Copy the tutorials into a folder and open them in JupyterLab.",
     "preflight": "Check settings, data, model, workers, memory and disk before a recipe is run.",
     "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",
 }

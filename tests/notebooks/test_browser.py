@@ -1,5 +1,6 @@
 """A notebook in JupyterLab in a real browser: it runs, and a slider redraws its picture."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -28,6 +29,12 @@ FLAGS = (
     "--window-size=1200,1600",
 )
 NAME = "01_importance_weights"
+TOKEN = "secret"
+SETTINGS = {
+    "ServerApp": {"port": 0, "allow_root": True},
+    "IdentityProvider": {"token": TOKEN},
+    "LabApp": {"expose_app_in_browser": True},
+}
 SECONDS = 240
 """Limit of each wait; on two free cores the whole test takes a fraction of it."""
 READY = """
@@ -54,31 +61,24 @@ HANDLE = f"{ACTIVE} .noUi-handle"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder with one notebook, as committed."""
-    (source,) = run.sources([NAME])
-    (tmp_path / "lab").mkdir()
-    shutil.copy(source.with_suffix(".ipynb"), tmp_path / "lab" / f"{NAME}.ipynb")
-    return tmp_path / "lab"
-
-
-@pytest.fixture
-def server(folder, tmp_path):
-    """JupyterLab on that folder; yields the address of the notebook."""
+def server(tmp_path):
+    """`m2po-lab notebooks`; yields the address of a notebook."""
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "jupyter_server_config.json").write_text(json.dumps(SETTINGS))
     kinds = ("CONFIG", "DATA", "RUNTIME")
     own = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind.lower()) for kind in kinds}
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
-    command += ["--expose-app-in-browser", "--IdentityProvider.token=secret", str(folder)]
+    code = "import sys; from m2po_lab.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "notebooks", str(tmp_path / "lab"), "--no-browser"]
     process = subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, **own},
+        env={**os.environ, "PYTHONPATH": str(run.HERE.parent), **own},
     )
     with process:
-        address = _address(process)
-        yield f"{address}lab/tree/{NAME}.ipynb?token=secret"
+        yield f"{_address(process)}lab/tree/{NAME}.ipynb?token={TOKEN}"
         process.terminate()
         process.communicate(timeout=60)
 
