@@ -40,6 +40,8 @@ def numbers(analysis: Analysis) -> dict[str, Any]:
         "worst": what_if.worst,
     }
     reasons = {f"ratios/{name}": why for name, why in analysis.integrity.untrusted().items()}
+    if analysis.computable:
+        reasons |= analysis.integrity.marks.unjudged()
     missing = not_computable(found, analysis.options.by, what_if.missing | reasons)
     return {**found, "not_computable": missing}
 

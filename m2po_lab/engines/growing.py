@@ -23,7 +23,9 @@ class Growing:
     """Remembers the analysis of every file (or of files that belong together).
 
     A file counts when it has been the same in two looks, or was there at the first one. It is
-    scanned again only if it changes; one that cannot be read is tried again when it does.
+    scanned again only if it changes; one that cannot be read is tried again when it does. The
+    analysis is that of `local` on the same files: to the last digit up to `MOST_PARTS` files, with
+    more but for the rounding of sums, which are then added in another order.
 
     Args:
         open: opens the log as it is now.
@@ -71,11 +73,11 @@ class Growing:
         return True
 
     def _merged(self, log: Log, units: list[Unit], watch: Watch) -> Analysis:
-        """Merge in file order; rows that are in two files need one look at both."""
+        """Merge in file order; what only all files together show needs one look at all."""
         merged = Analysis(options=self.options)
         for unit in units:
             merged.absorb(self._scanned[_key(unit)][1])
-        if merged.integrity.counted_twice:
+        if merged.integrity.counted_twice or merged.integrity.overruled():
             return local(Log(units, log.options, log.path), self.options, watch)
         return merged
 

@@ -16,8 +16,22 @@ It depends on nothing but the log, so every engine adds the same numbers in the 
 
 
 def local(log: Log, options: Options, watch: Watch) -> Analysis:
-    """Scan in this process, part by part; rows are known across parts."""
-    merged, memory = Analysis(options=options), Memory()
+    """Scan in this process, part by part; rows are known across parts.
+
+    What only the whole log shows (`integrity.marks`) is looked for in a second reading.
+    """
+    merged = _scanned(log, options, watch, Memory())
+    if not (log.is_part or merged.rows["read"] or merged.metrics or merged.partial):
+        raise log.nothing_read()
+    charges = merged.integrity.overruled()
+    if charges and not merged.partial:
+        return _scanned(log, options, watch, Memory(given=charges))
+    return merged
+
+
+def _scanned(log: Log, options: Options, watch: Watch, memory: Memory) -> Analysis:
+    merged = Analysis(options=options)
+    log.inputs, log.bad_rows = [], 0
     for part in log.parts(MOST_PARTS):
         if watch.stop.requested:
             merged.partial = True
@@ -25,8 +39,6 @@ def local(log: Log, options: Options, watch: Watch) -> Analysis:
         merged.absorb(scan_part(part, options, watch, memory))
         log.inputs += part.inputs
         log.bad_rows += part.bad_rows
-    if not (log.is_part or merged.rows["read"] or merged.metrics or merged.partial):
-        raise log.nothing_read()
     return merged
 
 

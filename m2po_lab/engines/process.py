@@ -18,8 +18,8 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
 
     The report is that of `local`, byte for byte: the parts are the same.
 
-    Workers cannot see each other's rows: if a row turns out to be in two parts, the log is read
-    once more in one process, which counts it once.
+    Workers cannot see each other's rows: if a row turns out to be in two parts, or the parts were
+    too small to see what the whole log shows, the log is read once more in one process.
 
     Args:
         log: a log that was not read yet.
@@ -43,7 +43,8 @@ def process(log: Log, options: Options, watch: Watch, workers: int | None = None
             merged.absorb(future.result())
     if not (merged.rows["read"] or merged.metrics or stopped):
         raise log.nothing_read()
-    if merged.integrity.counted_twice and not stopped:
+    again = merged.integrity.counted_twice or merged.integrity.overruled()
+    if again and not stopped:
         return local(log, options, watch)
     return merged
 

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from m2po_lab.findings.finding import Hit
-from m2po_lab.findings.names import NAMES
+from m2po_lab.findings.names import NAMES, WHOSE
 from m2po_lab.findings.view import View
+from m2po_lab.integrity.additive import Ints
+from m2po_lab.integrity.edges import EDGE, PLACES, Edges
 from m2po_lab.integrity.shifts import SHIFTS
 
 
@@ -29,55 +31,85 @@ def shift_by_one(view: View) -> Iterator[Hit]:
 
 def mask_shifted(view: View) -> Iterator[Hit]:
     """First and last kept tokens against those between."""
-    edges = view.evidence.edges
-    if edges is None or edges.rows < view.limits["min_rows"]:
+    edges = view.evidence.marks.edges
+    if edges is None:
         return
-    columns = {NAMES[name]: counts for name, counts in edges.impossible.items()}
+    columns: dict[str, tuple[str | None, Ints]] = {
+        WHOSE[NAMES[name]]: (NAMES[name], counts) for name, counts in edges.impossible.items()
+    }
     if len(columns) > 1:
-        columns["every"] = edges.blank
+        columns[WHOSE["every"]] = ("every", edges.blank)
     explained = {n for ratio in view.shifted for n in ratio.split("/")}
-    for at, place in enumerate(("first", "last")):
-        for name, counts in columns.items():
-            if name not in explained and _at_edge(view, counts, at):
-                yield Hit(
-                    f"{counts[at]} of {edges.rows} rows have a {name} log-prob that is an exact "
-                    f"0.0 or impossible at their {place} kept token; {counts[2]} of "
-                    f"{edges.inside} tokens between do. {_left_out(view)}",
-                    {"ratio": None, "column": name, **_edge_numbers(view, counts, at, place)},
+    for at, place in enumerate(PLACES):
+        for whose, (name, counts) in columns.items():
+            if name not in explained and _at_edge(view, edges, counts, at):
+                yield _edge_hit(
+                    view,
+                    f"{counts[at]} of {edges.rows} rows have {whose} that is an exact 0.0 or "
+                    f"impossible at their {place} kept token; {counts[2]} of {edges.inside} tokens "
+                    "between do.",
+                    {"ratio": None, "column": name, "rows": int(counts[at])},
+                    place,
+                    counts,
                 )
                 break
         else:
-            yield from _edge_disagreement(view, at, place)
+            yield from _edge_disagreement(view, edges, at, place)
 
 
-def _edge_disagreement(view: View, at: int, place: str) -> Iterator[Hit]:
-    for ratio, counts in view.evidence.edges.disagree.items() if view.evidence.edges else ():
-        if ratio not in view.shifted and _at_edge(view, counts, at):
-            yield Hit(
+def _edge_disagreement(view: View, edges: Edges, at: int, place: str) -> Iterator[Hit]:
+    for ratio, counts in edges.disagree.items():
+        if ratio not in view.shifted and _at_edge(view, edges, counts, at):
+            yield _edge_hit(
+                view,
                 f"{ratio}: the columns differ by more than .5 nats at the {place} kept token of "
-                f"{counts[at]} rows, but rarely between. {_left_out(view)}",
-                {"ratio": ratio, "column": None, **_edge_numbers(view, counts, at, place)},
+                f"{counts[at]} rows, but rarely between.",
+                {"ratio": ratio, "column": None, "rows": int(counts[at])},
+                place,
+                counts,
+            )
+            return
+    yield from _in_some_files(view, edges, at, place)
+
+
+def _in_some_files(view: View, edges: Edges, at: int, place: str) -> Iterator[Hit]:
+    """Batches that were convicted by themselves, in a log whose other rows are well."""
+    for (kind, column, where), fault in view.evidence.faults.items():
+        if (kind, where) == (EDGE, place):
+            name = NAMES[column]
+            counts = edges.impossible.get(column, np.zeros(3, np.int64))
+            yield _edge_hit(
+                view,
+                f"In some files nearly every row, {fault.rows} in all, has {WHOSE[name]} that "
+                f"cannot be right at its {place} kept token.",
+                {"ratio": None, "column": name, "rows": fault.rows},
+                place,
+                counts,
             )
             return
 
 
-def _left_out(view: View) -> str:
-    return f"{view.evidence.tokens.edge} tokens there are left out of all numbers, as masked."
-
-
-def _at_edge(view: View, counts: np.ndarray[Any, Any], at: int) -> bool:
-    edges, limits = view.evidence.edges, view.limits
+def _edge_hit(view: View, said: str, numbers: dict[str, Any], place: str, counts: Ints) -> Hit:
+    edges, excluded = view.evidence.marks.edges, view.evidence.tokens.edge
     assert edges is not None
+    return Hit(
+        f"{said} {excluded} tokens there are left out of all numbers, as masked.",
+        {
+            **numbers,
+            "position": place,
+            "rows_asked": edges.rows,
+            "inside": int(counts[2]),
+            "inside_asked": edges.inside,
+            "tokens_excluded": excluded,
+        },
+    )
+
+
+def _at_edge(view: View, edges: Edges, counts: Ints, at: int) -> bool:
+    limits = view.limits
+    enough = edges.rows >= limits["min_rows"]
     few_inside = counts[2] <= limits["edge_inside_share"] * edges.inside
-    return bool(counts[at] >= limits["edge_share"] * edges.rows and few_inside)
-
-
-def _edge_numbers(view: View, counts: Any, at: int, place: str) -> dict[str, Any]:
-    edges = view.evidence.edges
-    assert edges is not None
-    numbers = {"rows": int(counts[at]), "rows_asked": edges.rows, "inside": int(counts[2])}
-    excluded = {"tokens_excluded": view.evidence.tokens.edge}
-    return {"position": place, **numbers, "inside_asked": edges.inside, **excluded}
+    return bool(enough and counts[at] >= limits["edge_share"] * edges.rows and few_inside)
 
 
 def length_mismatch(view: View) -> Iterator[Hit]:

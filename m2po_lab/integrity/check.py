@@ -1,17 +1,18 @@
 """check: a batch in, the same batch without what cannot be trusted and the evidence for it out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from m2po_lab.core.batch import TokenBatch
-from m2po_lab.integrity import columns, edges, groups, pairs, shifts, steps, versions
+from m2po_lab.integrity import columns, groups, pairs, shifts, steps, versions
 from m2po_lab.integrity.additive import Bools
 from m2po_lab.integrity.copies import Shelf, tell_copies
 from m2po_lab.integrity.duplicates import Keys, content, duplicates
 from m2po_lab.integrity.evidence import BatchIntegrity, RowCounts
 from m2po_lab.integrity.exclude import exclude, unaligned
+from m2po_lab.integrity.faults import Charge
 from m2po_lab.integrity.flat import Flat, flatten
 from m2po_lab.integrity.kept import Kept
 from m2po_lab.integrity.padding import Repeats, Tails
@@ -23,6 +24,7 @@ def check(
     seen: Keys | None = None,
     copies: Bools | None = None,
     tails: Tails | None = None,
+    given: Collection[Charge] = (),
 ) -> tuple[TokenBatch, BatchIntegrity]:
     """Exclude what cannot be trusted from a batch and say what was met.
 
@@ -35,6 +37,7 @@ def check(
         copies: (B,) rows of a file that repeats another, see `copies.tell_copies`.
         tails: follows the ends of steps, which may lie in another batch; without it the batch is
             taken for all there is.
+        given: charges that the whole log bears out, see `marks`.
 
     Returns:
         The batch with the reduced keep (text-only ones as they came), and the evidence.
@@ -45,23 +48,23 @@ def check(
     if copies is not None:
         repeated |= copies
     logged = flat.kept(flat.keep & ~np.repeat(repeated, flat.lengths))
-    keep, tokens, found, fault_rows = exclude(flat, logged, repeated)
-    clean = flat.kept(keep)
+    left = exclude(flat, logged, repeated, given)
+    clean = flat.kept(left.keep)
     rows, live = _count_rows(flat, logged, clean, repeated)
     follower = tails or Tails()
     follower.add(clean, live, key)
     kept, ratios = Kept(clean), clean.ratios()
     evidence = BatchIntegrity(
-        tokens=tokens,
+        tokens=left.tokens,
         rows=rows,
-        faults=found,
-        fault_rows=fault_rows,
+        faults=left.faults,
+        fault_rows=left.fault_rows,
         lengths=_lengths(flat, ~repeated),
         retokenised=_count(flat.rows.retokenised, ~repeated),
         repeats=Repeats() if tails else follower.finish(),
         columns=columns.grids(clean),
         weights=columns.weights(clean),
-        edges=edges.measure(logged.kept(logged.keep & ~np.repeat(unaligned(flat), flat.lengths))),
+        marks=left.marks,
         versions=versions.versions(clean),
         reuse=reuse(clean),
         groups=groups.groups(flat, ~repeated),
@@ -72,7 +75,7 @@ def check(
         steps=steps.by_step(clean),
         keys=keys,
     )
-    return batch.replace(keep=keep.reshape(batch.shape)), evidence
+    return batch.replace(keep=left.keep.reshape(batch.shape)), evidence
 
 
 @dataclass
@@ -83,11 +86,13 @@ class Memory:
         keys: of rows with ids, 8 bytes each.
         shelf: contents of files whose rows have none.
         tails: ends of the steps of the file that is read.
+        given: charges that the whole log is known to bear out.
     """
 
     keys: Keys = field(default_factory=Keys)
     shelf: Shelf = field(default_factory=Shelf)
     tails: Tails = field(default_factory=Tails)
+    given: frozenset[Charge] = frozenset()
 
     def rest(self) -> BatchIntegrity:
         """What only the end of a part tells: the files in it, and how its steps ended."""
@@ -110,7 +115,7 @@ def checked(
     """
     memory = memory or Memory()
     for batch, copies in tell_copies(batches, memory.shelf):
-        clean, evidence = check(batch, memory.keys, copies, memory.tails)
+        clean, evidence = check(batch, memory.keys, copies, memory.tails, memory.given)
         memory.keys += evidence.keys
         yield clean, evidence
 

@@ -1,16 +1,14 @@
 """First and last kept position of every row: does the mask start and end where the log-probs do?"""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from m2po_lab.core.batch import RATIOS
-from m2po_lab.integrity import shifts
 from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
-from m2po_lab.integrity.faults import positive, sentinel
+from m2po_lab.integrity.faults import Charge, positive, sentinel
 from m2po_lab.integrity.flat import Flat
-from m2po_lab.integrity.kept import Kept
-from m2po_lab.integrity.shifts import untrusted
 from m2po_lab.integrity.zeros import DOUBT
 
 FEWEST_TOKENS = 3
@@ -20,6 +18,8 @@ FEWEST_ROWS = 8
 EDGE_SHARE, INSIDE_SHARE = 0.9, 0.02
 """Share of the rows with an impossible edge, and of the tokens between, at most."""
 PLACES = ("first", "last")
+EDGE = "edge"
+"""Kind of the fault."""
 DISAGREES = 0.5
 """Nats between two columns that no rounding gives."""
 
@@ -75,39 +75,33 @@ def measure(flat: Flat) -> Edges:
     )
 
 
-def off_by_one(logged: Flat, clean: Flat) -> dict[tuple[str, str], Bools]:
-    """(column, "first" | "last") -> that token of every row, where the mask is off by one.
-
-    Judged batch by batch, by the rule of the finding: nearly every row has a value there that is
-    impossible, and hardly a token between has. Columns that are shifted are none of the mask's.
+def judge(seen: Edges | None, shifted: Collection[str]) -> set[Charge]:
+    """What the counts convict: nearly every row is impossible there, hardly a token between.
 
     Args:
-        logged: the batch as logged.
-        clean: the same without the tokens that other checks excluded.
+        seen: of a batch or of a log.
+        shifted: columns that are off by a token themselves; that is none of the mask's.
     """
-    seen = measure(logged)
-    if seen.rows < FEWEST_ROWS:
-        return {}
+    if seen is None or seen.rows < FEWEST_ROWS:
+        return set()
     named: list[tuple[tuple[str, ...], Ints]] = [((n,), c) for n, c in seen.impossible.items()]
-    if len(logged.logp) > 1:
-        named.append((tuple(logged.logp), seen.blank))
+    if len(seen.impossible) > 1:
+        named.append((tuple(seen.impossible), seen.blank))
     named += [(RATIOS[ratio], counts) for ratio, counts in seen.disagree.items()]
-    hits = [
-        (names, place)
-        for place in (0, 1)
-        for names, counts in named
-        if counts[place] >= EDGE_SHARE * seen.rows and counts[2] <= INSIDE_SHARE * seen.inside
-    ]
-    if not hits:
-        return {}
-    kept = Kept(clean)
-    moved = untrusted({ratio: shifts.measure(kept, ratio) for ratio in clean.ratios()})
-    shifted = {name for ratio in moved for name in RATIOS[ratio]}
     found: dict[int, str] = {}
-    for names, place in hits:
-        if not shifted.intersection(names):
-            found.setdefault(place, names[-1])
-    return {(name, PLACES[place]): _edge(logged, place) for place, name in found.items()}
+    for place in (0, 1):
+        for names, counts in named:
+            at_edge = counts[place] >= EDGE_SHARE * seen.rows
+            few_inside = counts[2] <= INSIDE_SHARE * seen.inside
+            if at_edge and few_inside and not any(name in shifted for name in names):
+                found.setdefault(place, names[-1])
+    return {(EDGE, column, PLACES[place]) for place, column in found.items()}
+
+
+def hits(flat: Flat, charges: Collection[Charge]) -> dict[tuple[str, str], Bools]:
+    """(column, "first" | "last") -> that kept token of every row, of the places in `charges`."""
+    places = {place: column for kind, column, place in sorted(charges) if kind == EDGE}
+    return {(name, place): _edge(flat, PLACES.index(place)) for place, name in places.items()}
 
 
 def _edge(flat: Flat, at: int) -> Bools:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from m2po_lab.integrity.additive import Additive, Floats
 from m2po_lab.integrity.columns import Grid, Weights
 from m2po_lab.integrity.duplicates import Keys
-from m2po_lab.integrity.edges import Edges
-from m2po_lab.integrity.faults import Faults
+from m2po_lab.integrity.faults import Charge, Faults
 from m2po_lab.integrity.groups import Groups
+from m2po_lab.integrity.marks import Marks, overruled
 from m2po_lab.integrity.padding import Repeats
 from m2po_lab.integrity.pairs import Pair
 from m2po_lab.integrity.reuse import Reuse
@@ -87,7 +87,7 @@ class BatchIntegrity(Additive):
         tokens, rows: what was counted and what was not.
         faults: (kind, column, what) -> where values were no log-probs. Kinds: non_finite (what:
             nan, +inf, -inf, null, absent), sentinel, positive, zero_filled (what: "as
-            padding" where every column has them), edge (what: first, last).
+            padding ..." where every column has them), edge (what: first, last).
         fault_rows: kind -> rows with such a token in any column.
         lengths: (column, "longer" | "shorter") -> rows with that many more or fewer entries than
             tokens.
@@ -95,7 +95,7 @@ class BatchIntegrity(Additive):
         repeats: rows that repeat earlier ones of their step under new ids.
         columns: log-prob column -> number grid.
         weights: pile-ups of logged weights.
-        edges: first and last kept tokens.
+        marks: what nearly every row shows.
         versions: lags and mixed rows.
         reuse: rows that several trainer versions were given.
         groups: group ids.
@@ -114,7 +114,7 @@ class BatchIntegrity(Additive):
     repeats: Repeats = field(default_factory=Repeats)
     columns: dict[str, Grid] = field(default_factory=dict)
     weights: Weights | None = None
-    edges: Edges | None = None
+    marks: Marks = field(default_factory=Marks)
     versions: Versions | None = None
     reuse: Reuse | None = None
     groups: Groups | None = None
@@ -134,3 +134,7 @@ class BatchIntegrity(Additive):
     def untrusted(self) -> dict[str, str]:
         """Ratio -> what it needs to be computable; such a ratio has no statistics."""
         return untrusted(self.shifts)
+
+    def overruled(self) -> frozenset[Charge]:
+        """What the log bears out and some of its batches were too small to see."""
+        return overruled(self.marks, self.shifts)

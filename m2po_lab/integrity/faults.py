@@ -62,8 +62,10 @@ class Fault(Additive):
     examples: Examples
 
 
-Faults = dict[tuple[str, str, str], Fault]
-"""(kind, column, what) -> Fault, such as ("non_finite", "behavior_logp", "nan")."""
+Charge = tuple[str, str, str]
+"""(kind, column, what), such as ("non_finite", "behavior_logp", "nan")."""
+Faults = dict[Charge, Fault]
+"""Where each kind of fault was met."""
 
 
 def position_bin(position: Ints) -> Ints:

@@ -5,9 +5,13 @@ of them on tokens to which another policy column gives less than 95 % does: thos
 (tool output, padding, a missing value turned into 0).
 """
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 import numpy as np
 
-from m2po_lab.integrity.additive import Bools, Floats, Ints
+from m2po_lab.integrity.additive import Additive, Bools, Floats, Ints
+from m2po_lab.integrity.faults import Charge
 from m2po_lab.integrity.flat import Flat
 
 DOUBT = -0.05
@@ -18,35 +22,92 @@ RUN_AGAINST_CURRENT = 3
 """Shortest run that counts. The current policy may have been updated since and have left a certain
 token honestly, so it takes one token more to convict."""
 NEARLY_ALL = 0.9
-"""Share of a batch's tokens that were filled in, from which the column was never logged."""
+"""Share of the tokens that were filled in, from which the column was never logged."""
+EVERYWHERE: Charge = ("zero_filled", "behavior_logp", "everywhere")
+WHOLE_ROWS: Charge = ("zero_filled", "behavior_logp", "whole rows")
 LONG_RUN_DOUBTS, LONG_RUN_SHARE = 4, 0.2
 """Text that a sharp policy mostly foresees: a fifth of a run convicts it from so many tokens on."""
 
 
-def zero_filled(flat: Flat, keep: Bools) -> Bools:
-    """Kept tokens in a run of exact 0.0 that another column contradicts on half of it, or on many.
+@dataclass(frozen=True)
+class Filled(Additive):
+    """How much of the behavior column was filled in.
 
     Args:
-        flat: the tokens; without behavior log-probs, or without another column, nothing is found.
-        keep: tokens still counted.
+        kept: tokens looked at.
+        tokens: those in a run that another column contradicts.
+        rows: rows that are such a run as a whole.
+    """
+
+    kept: int = 0
+    tokens: int = 0
+    rows: int = 0
+
+
+def judge(seen: Filled) -> set[Charge]:
+    """Whether single zeros, or short rows of them, go with the runs that are filled in."""
+    found = set()
+    if seen.tokens and seen.tokens >= NEARLY_ALL * seen.kept:
+        found.add(EVERYWHERE)
+    if seen.rows:
+        found.add(WHOLE_ROWS)
+    return found
+
+
+def measure(flat: Flat, runs: Bools) -> Filled:
+    """Measure a batch.
+
+    Args:
+        flat: the tokens still counted.
+        runs: (N,) those in a `contradicted` run.
+    """
+    kept, filled = flat.per_row(flat.keep), flat.per_row(runs)
+    whole = (kept > 0) & (filled == kept)
+    return Filled(int(flat.keep.sum()), int(runs.sum()), int(whole.sum()))
+
+
+def contradicted(flat: Flat) -> Bools:
+    """Kept tokens in a run of exact 0.0 that another column contradicts on half of it, or on many.
+
+    Without behavior log-probs, or without another column, nothing is found.
 
     Returns:
         (N,) boolean; whole runs, the tokens that the other column finds likely included.
     """
+    zero, other = _zero(flat), _other(flat)
+    if other is None or not zero.any():
+        return np.zeros(flat.keep.shape, dtype=np.bool_)
+    shortest = RUN_AGAINST_PROXIMAL if "proximal_logp" in flat.logp else RUN_AGAINST_CURRENT
+    return _contradicted_runs(flat, zero, flat.keep, other, shortest)
+
+
+def like_the_convicted(flat: Flat, charges: Collection[Charge]) -> Bools:
+    """Rows too short for a verdict of their own, where other rows were filled in whole.
+
+    A row of zeros alone is one of those if the other column contradicts half of it. Where nearly
+    the whole column is filled in, no 0.0 of it is a certainty.
+    """
+    zero, other = _zero(flat), _other(flat)
+    if other is None or not zero.any() or not charges:
+        return np.zeros(flat.keep.shape, dtype=np.bool_)
+    if EVERYWHERE in charges:
+        return zero
+    if WHOLE_ROWS not in charges:
+        return np.zeros(flat.keep.shape, dtype=np.bool_)
+    kept, doubted = flat.per_row(flat.keep), flat.per_row(zero & (other < DOUBT))
+    rows = (kept > 0) & (flat.per_row(zero) == kept) & (2 * doubted >= kept)
+    return np.asarray(zero & np.repeat(rows, flat.lengths))
+
+
+def _zero(flat: Flat) -> Bools:
     behavior = flat.logp.get("behavior_logp")
-    nothing = np.zeros(keep.shape, dtype=np.bool_)
-    if behavior is None:
-        return nothing
-    zero = keep & (behavior == 0.0)
-    if not zero.any():
-        return nothing
-    proximal, current = flat.logp.get("proximal_logp"), flat.logp.get("current_logp")
-    other = current if proximal is None else proximal
-    if other is None:
-        return nothing
-    shortest = RUN_AGAINST_CURRENT if proximal is None else RUN_AGAINST_PROXIMAL
-    found = _contradicted_runs(flat, zero, keep, other, shortest)
-    return found | _like_the_convicted(flat, zero, keep, other, found)
+    return (
+        np.zeros(flat.keep.shape, np.bool_) if behavior is None else flat.keep & (behavior == 0.0)
+    )
+
+
+def _other(flat: Flat) -> Floats | None:
+    return flat.logp.get("proximal_logp", flat.logp.get("current_logp"))
 
 
 def _contradicted_runs(flat: Flat, zero: Bools, keep: Bools, other: Floats, shortest: int) -> Bools:
@@ -61,23 +122,6 @@ def _contradicted_runs(flat: Flat, zero: Bools, keep: Bools, other: Floats, shor
     found = np.zeros(keep.shape, dtype=np.bool_)
     found[index] = hit & guilty[run]
     return found
-
-
-def _like_the_convicted(flat: Flat, zero: Bools, keep: Bools, other: Floats, found: Bools) -> Bools:
-    """Rows too short for a verdict of their own, where other rows were filled in whole.
-
-    A row of zeros alone is one of those if the other column contradicts half of it. Where nearly
-    the whole column is filled in, no 0.0 of it is a certainty.
-    """
-    kept, filled = flat.per_row(keep), flat.per_row(found)
-    whole = (kept > 0) & (filled == kept)
-    if not whole.any():
-        return np.zeros(keep.shape, dtype=np.bool_)
-    if filled.sum() >= NEARLY_ALL * kept.sum():
-        return zero
-    doubted = flat.per_row(zero & (other < DOUBT))
-    rows = (kept > 0) & (flat.per_row(zero) == kept) & (2 * doubted >= kept)
-    return np.asarray(zero & np.repeat(rows, flat.lengths))
 
 
 def run_number(hit: Bools, row: Ints) -> Ints:
