@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from full_scale.overrides import ACTOR, LOSS, PLUGIN, ROLLOUT
+from full_scale.overrides import ACTOR, LOSS, ROLLOUT
 from full_scale.preflight.check import Check, failed, ok
 from full_scale.preflight.job import Job
 
@@ -28,17 +28,11 @@ def _wrong(job: Job) -> Iterator[tuple[str, str]]:
     from full_scale.verl_plugin.engine import VENDOR
     from full_scale.verl_plugin.losses import ENGINES
 
-    mode, target = job.at(f"{LOSS}.loss_mode"), job.at(f"{LOSS}._target_")
+    mode = job.at(f"{LOSS}.loss_mode")
     if mode not in MODES:
         yield (
             f"{LOSS}.loss_mode={mode} is verl's own: no metrics of m2po, no token log",
             f"set {LOSS}.loss_mode={job.recipe.trust_region.loss_mode}",
-        )
-        return
-    if target != f"{PLUGIN}.M2POLossConfig":
-        yield (
-            f"{LOSS}._target_={target} holds no budget",
-            f"set {LOSS}._target_={PLUGIN}.M2POLossConfig",
         )
         return
     if job.at(f"{ACTOR}.strategy") not in ENGINES:

@@ -9,6 +9,7 @@ from m2po_lab.cli import output
 from m2po_lab.cli.errors import one_line
 from m2po_lab.cli.recipes import key_values, place_of, recipe_named
 from m2po_lab.cli.status import DONE, FAILED
+from m2po_lab.cli.values import json_file
 
 if TYPE_CHECKING:
     from full_scale.overrides import Place
@@ -45,6 +46,7 @@ def preflight(
     json
         File to write the checks to as JSON; - is standard output, which then holds nothing else.
     """
+    json_file("--json", json)
     chosen = recipe_named(recipe)
     place = place_of(chosen, data=data, out=out, model=model)
     return report(chosen, place, key_values(overrides), json)

@@ -1,0 +1,1 @@
+"""Templates for jobs on several nodes: ray by hand, ray under Slurm."""
