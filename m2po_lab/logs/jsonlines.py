@@ -8,6 +8,7 @@ from m2po_lab.logs import jsontext, values
 from m2po_lab.logs.batching import batches
 from m2po_lab.logs.columns import SYNONYMS
 from m2po_lab.logs.errors import UnreadableLogError
+from m2po_lab.logs.packed import unpacked
 from m2po_lab.logs.reader import Notes, OneByOne, ReadOptions
 from m2po_lab.logs.readers.base import columnar
 from m2po_lab.logs.source import Source
@@ -57,7 +58,12 @@ class JsonLines(OneByOne):
             rows = _array(source)
         else:
             rows = jsontext.objects(source, options, notes)
-        rows = ((line, row) for line, item in rows for row in _unfolded(item))
+        rows = (
+            (line, row)
+            for line, item in rows
+            for one in _unfolded(item)
+            for row in unpacked(one, notes)
+        )
         yield from batches(rows, source, options, notes, missing_flag=MISSING_FLAG)
 
 

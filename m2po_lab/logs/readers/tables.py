@@ -13,6 +13,7 @@ from m2po_lab.core.batch import TokenBatch
 from m2po_lab.logs import arrow
 from m2po_lab.logs.batching import NumberedRow, batches
 from m2po_lab.logs.jsonlines import MISSING_FLAG, is_rollout
+from m2po_lab.logs.packed import unpacked
 from m2po_lab.logs.reader import Notes, OneByOne, ReadOptions
 from m2po_lab.logs.readers.columnar_text import prompt_group, reward_of
 from m2po_lab.logs.source import Source
@@ -58,9 +59,10 @@ class Table(OneByOne):
                 notes.remark(f"{source.address} is no complete Parquet file")
                 return
             rows: Iterator[NumberedRow] = (
-                (first + i + 1, self.row(row))
+                (first + i + 1, one)
                 for first, table in arrow.tables(file, options.batch_tokens)
                 for i, row in enumerate(table.to_pylist())
+                for one in unpacked(self.row(row), notes)
             )
             yield from batches(rows, source, options, notes, self.own, self.missing_flag)
 
