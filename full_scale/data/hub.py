@@ -1,5 +1,6 @@
 """Published files from the Hugging Face hub, kept in its cache."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,9 +37,12 @@ def download(chosen: DataSet) -> tuple[Path, str]:
     """
     try:
         from huggingface_hub import snapshot_download
+        from huggingface_hub.utils import disable_progress_bars
     except ImportError as error:
         problem = "needs huggingface_hub to reach the hub"
         raise MissingError(chosen, problem) from error
+    if sys.stderr is None or not sys.stderr.isatty():
+        disable_progress_bars()
     try:
         folder = snapshot_download(chosen.hub_id, repo_type="dataset", allow_patterns=PATTERNS)
     # Which exceptions mean "no network" changes with the version of three libraries below it.
