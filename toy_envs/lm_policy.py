@@ -24,8 +24,7 @@ class WarmStart:
     Attributes:
         steps: AdamW steps.
         batch: demonstrations a step.
-        learning_rate: constant. A ramp would bring every seed off the plateau, but what starts from
-            there hardly collapses any more.
+        learning_rate: constant.
         weight_decay: of AdamW.
         least: accuracy below which a start is given up for another one; one seed in eight stays on
             the plateau where sums are guesses.
