@@ -5,6 +5,8 @@ from typing import Any
 from full_scale.data.layouts import Messages
 from full_scale.errors import UnusableError
 
+TOKENS, BYTES = "tokens", "bytes"
+
 
 class Lengths:
     """Measures prompts as verl does before it leaves out those that are too long.
@@ -22,7 +24,7 @@ class Lengths:
         Raises:
             UnusableError: it cannot be loaded.
         """
-        self.unit = "bytes" if tokenizer is None else "tokens"
+        self.unit = BYTES if tokenizer is None else TOKENS
         self._tokenizer: Any = None if tokenizer is None else _load(tokenizer)
 
     def __call__(self, messages: Messages) -> int:

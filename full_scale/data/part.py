@@ -1,16 +1,17 @@
 """One set: its published rows judged one by one, and the rows that stay."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from full_scale.data.layouts import Messages, needs_an_image, problem_of
-from full_scale.data.lengths import Lengths
+from full_scale.data.lengths import TOKENS, Lengths
 from full_scale.data.rows import INSTRUCTION, PART, bare, key, prompt
-from full_scale.data.sets import TRAIN, DataSet
+from full_scale.data.sets import SETS, TRAIN, DataSet
+from full_scale.reward import compute_scores
 
 SHOWN = 5
 """Places of rows that are named for each reason."""
@@ -64,7 +65,15 @@ class Entry:
     question: str
     answer: str
     messages: Messages
+    length: int
     key: str
+
+
+class Oddity(NamedTuple):
+    """What is odd about a row, and whether the row goes because of it."""
+
+    reason: str
+    leaves: bool
 
 
 def build(
@@ -90,28 +99,26 @@ def build(
         Table of `PART`, and counts for the manifest.
     """
     out, kept = Tally(), Tally()
-    entries, read = _complete(chosen, published, settings, out)
-    odd = _oddities(entries, elsewhere, settings, lengths)
-    # A file that repeats every problem alike is a repeated set, not one with duplicates.
-    repeated = len(set(Counter(entry.key for entry in entries).values())) == 1
-    rows = []
-    for entry in entries:
-        reasons = odd.get(entry.place, ())
-        for reason in reasons:
-            leaves = _leaves(reason, chosen, settings, repeated)
-            (out if leaves else kept).add(reason, entry.place)
-            if leaves:
-                break
-        else:
-            rows.append(_row(chosen, entry))
+    entries, read = _complete(chosen, published, settings, lengths, out)
+    stay = []
+    for entry, odd in zip(
+        entries, _oddities(chosen, entries, settings, lengths, elsewhere), strict=True
+    ):
+        reason = next((each.reason for each in odd if each.leaves), None)
+        if reason is not None:
+            out.add(reason, entry.place)
+            continue
+        stay.append(entry)
+        for each in odd:
+            kept.add(each.reason, entry.place)
     report = {
         "read": read,
         "left_out": out.report(),
         "kept_although": kept.report(),
-        "prompt_length": _lengths([lengths(entry["prompt"]) for entry in rows], lengths.unit),
-        "remarks": _remarks(chosen, read, rows, settings, lengths),
+        "prompt_length": _lengths(stay, lengths.unit),
+        "remarks": _remarks(chosen, read, stay, settings, lengths),
     }
-    return pa.Table.from_pylist(rows, schema=PART), report
+    return pa.Table.from_pylist([_row(chosen, entry) for entry in stay], schema=PART), report
 
 
 def _row(chosen: DataSet, entry: Entry) -> dict[str, Any]:
@@ -129,8 +136,10 @@ def _complete(
     chosen: DataSet,
     published: Iterable[tuple[str, Mapping[str, Any]]],
     settings: Settings,
+    lengths: Lengths,
     out: Tally,
 ) -> tuple[list[Entry], int]:
+    """Rows that have a question and an answer, and the number of all."""
     complete, read = [], 0
     for index, (place, published_row) in enumerate(published):
         read += 1
@@ -142,71 +151,79 @@ def _complete(
         elif needs_an_image(published_row):
             out.add("needs an image", place)
         else:
-            complete.append((place, index, problem))
-    ready = [problem.question for _, _, problem in complete if problem.messages]
-    questions = iter(bare(ready))
+            complete.append((place, index, problem, problem.answer))
+    questions = iter(bare([problem.question for _, _, problem, _ in complete if problem.messages]))
     entries = []
-    for place, index, problem in complete:
+    for place, index, problem, answer in complete:
         messages = prompt(problem, settings.instruction)
         question = next(questions) if problem.messages else problem.question
-        entries.append(Entry(place, index, question, str(problem.answer), messages, key(question)))
+        length = lengths(messages)
+        entries.append(Entry(place, index, question, answer, messages, length, key(question)))
     return entries, read
 
 
 def _oddities(
-    entries: list[Entry], elsewhere: Mapping[str, str], settings: Settings, lengths: Lengths
-) -> dict[str, list[str]]:
-    """Place -> what is odd about the row, the graver first."""
-    answers = defaultdict(set)
-    for entry in entries:
-        answers[entry.key].add(entry.answer)
-    odd: defaultdict[str, list[str]] = defaultdict(list)
+    chosen: DataSet,
+    entries: Sequence[Entry],
+    settings: Settings,
+    lengths: Lengths,
+    elsewhere: Mapping[str, str],
+) -> Iterator[list[Oddity]]:
+    """What is odd about each entry, the graver first."""
+    trains = chosen.split == TRAIN
+    # A file that repeats every problem alike is a repeated set, not one with duplicates.
+    repeats = len(set(Counter(entry.key for entry in entries).values())) == 1
+    disputed = _disputed(entries)
     seen: set[str] = set()
     for entry in entries:
-        reasons = odd[entry.place]
-        if entry.key in elsewhere:
-            reasons.append(f"also in {elsewhere[entry.key]}")
-        if len(answers[entry.key]) > 1:
-            reasons.append("duplicate with another answer")
+        odd = []
+        if other := elsewhere.get(entry.key):
+            wanted = settings.keep_overlap and SETS[other].split != TRAIN
+            odd.append(Oddity(f"also in {other}", trains and not wanted))
+        if entry.key in disputed:
+            odd.append(Oddity("duplicate with another answer", trains))
         elif entry.key in seen:
-            reasons.append("duplicate")
+            odd.append(Oddity("duplicate", trains or repeats))
+        if entry.length > settings.max_prompt:
+            # Bytes only bound the tokens: such a prompt may well fit.
+            counted = lengths.unit == TOKENS
+            reason = f"prompt above {settings.max_prompt} {lengths.unit}"
+            odd.append(Oddity(reason, trains and counted))
         seen.add(entry.key)
-        if lengths(entry.messages) > settings.max_prompt:
-            reasons.append(_too_long(settings, lengths))
-    return odd
+        yield odd
 
 
-def _too_long(settings: Settings, lengths: Lengths) -> str:
-    return f"prompt above {settings.max_prompt} {lengths.unit}"
+def _disputed(entries: Sequence[Entry]) -> set[str]:
+    """Keys of questions whose copies have answers that the reward does not take as equal."""
+    answers: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in entries:
+        if entry.answer not in answers[entry.key]:
+            answers[entry.key].append(entry.answer)
+    pairs = [(key, found[0], other) for key, found in answers.items() for other in found[1:]]
+    scores = compute_scores(
+        [""] * len(pairs),
+        [rf"\boxed{{{other}}}" for _, _, other in pairs],
+        [first for _, first, _ in pairs],
+    )
+    return {key for (key, _, _), score in zip(pairs, scores, strict=True) if not score["acc"]}
 
 
-def _leaves(reason: str, chosen: DataSet, settings: Settings, repeated: bool) -> bool:
-    """Whether a row goes for a reason."""
-    if chosen.split != TRAIN:
-        return reason == "duplicate" and repeated
-    if reason.startswith("also in"):
-        return not settings.keep_overlap
-    # Bytes only bound the tokens: such a prompt may well fit.
-    return not reason.endswith("bytes")
-
-
-def _lengths(values: list[int], unit: str) -> dict[str, Any] | None:
-    if not values:
+def _lengths(entries: Sequence[Entry], unit: str) -> dict[str, Any] | None:
+    if not entries:
         return None
+    values = [entry.length for entry in entries]
     return {"unit": unit, "mean": round(sum(values) / len(values), 1), "max": max(values)}
 
 
 def _remarks(
-    chosen: DataSet, read: int, rows: list[dict[str, Any]], settings: Settings, lengths: Lengths
+    chosen: DataSet, read: int, entries: Sequence[Entry], settings: Settings, lengths: Lengths
 ) -> list[str]:
     remarks = []
     if read != chosen.rows:
         remarks.append(f"{read} rows were read, {chosen.rows} are published")
-    silent = sum(BOX not in entry["prompt"][-1]["content"] for entry in rows)
+    silent = sum(BOX not in entry.messages[-1]["content"] for entry in entries)
     if silent:
         remarks.append(f"{silent} prompts do not ask for \\boxed{{}}, which the reward looks for")
-    if lengths.unit == "bytes" and any(
-        lengths(entry["prompt"]) > settings.max_prompt for entry in rows
-    ):
+    if lengths.unit != TOKENS and any(entry.length > settings.max_prompt for entry in entries):
         remarks.append("prompts were measured in bytes, an upper bound; --tokenizer counts tokens")
     return remarks

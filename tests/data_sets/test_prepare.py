@@ -99,6 +99,15 @@ def test_training_loses_duplicates_and_evaluation_problems_and_says_so(tmp_path,
     assert manifest["sets"]["deepscaler"]["kept_although"]["also in amc23"]["rows"] == 1
 
 
+def test_copies_whose_answers_are_spelled_differently_are_duplicates_and_no_dispute(tmp_path, hub):
+    spelled = [{"problem": "Halve it.", "answer": answer} for answer in ("0.5", r"\frac{1}{2}")]
+    save(hub / "deepscaler.jsonl", [*rows_of("deepscaler", 1), *spelled])
+    entry = made(tmp_path, hub)[0]["sets"]["deepscaler"]
+    assert {reason: found["rows"] for reason, found in entry["left_out"].items()} == {
+        "duplicate": 1
+    }
+
+
 def test_an_evaluation_set_keeps_its_rows_and_reports_what_is_odd(tmp_path, hub):
     save(hub / "amc23.jsonl", [*rows_of("amc23", 2), rows_of("amc23", 1)[0]])
     entry = made(tmp_path, hub)[0]["sets"]["amc23"]
