@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,10 +57,15 @@ class Prepared:
         asked = (sample.problem, sample.truth)
         if asked not in self._found:
             text = key(sample.prompt or "")
-            candidates = self._by_truth.get(sample.truth or "", self._all)
-            matches = [each for each in candidates if each[0] in text]
+            # Those with the same truth first: they are few.
+            same = self._by_truth.get(sample.truth or "", [])
+            matches = _asked(same, text) or _asked(self._all, text)
             self._found[asked] = max(matches, key=lambda each: len(each[0]))[1] if matches else None
         return self._found[asked]
+
+
+def _asked(problems: Sequence[tuple[str, Sample]], text: str) -> list[tuple[str, Sample]]:
+    return [each for each in problems if each[0] in text]
 
 
 def attributed(
