@@ -68,6 +68,7 @@ class Objective:
     def weight(self, batch: TokenBatch) -> Array:
         """Weight w of each token in -dLoss/dl_t = w_t A_t / D, 0 where dropped; no gradient.
 
+        No ratio in it counts for more than e^40 (`RATIO_LIMIT`), in the loss and its gradient too.
         A penalty that A does not multiply (DRO, Kimi, R2VPO, KL-Cov) is included as penalty / A
         where A is not 0, so that the equation holds; where A is 0 see `gradient`.
         """

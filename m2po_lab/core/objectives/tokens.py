@@ -9,13 +9,17 @@ from m2po_lab.core.batch import LOGP_FIELDS, TokenBatch
 Params: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 
-RATIO_LIMIT = 300.0
-"""A log-ratio above this counts as this in exp: e^300 = 2e130 squares and sums without overflow.
+RATIO_LIMIT = 40.0
+"""A log-ratio above this counts as this in exp.
 
-So the weight of a kept token is at most e^300, the loss has that value there and the gradient that
-size: they agree with each other, not with the formula. A trust region drops such tokens long
-before; `is`, `r2vpo`, `kl_cov`, `m2po` on tokens outside H, `tis_sequence` with an infinite cap and
-other unbounded weights keep them.
+e^40 = 2e17 is no ratio that data can give; its square, and the product of two such ratios, are
+finite in float32, so the gradient of a float32 log-prob is finite however far the policies are.
+
+It acts on kept tokens only, and only where an objective has no smaller bound: `is`, `m2po` outside
+H, PPO's clip at A < 0, a correction with an infinite cap. There the loss is that of r = e^40 and
+its gradient is that size too: d(e^d) = e^d holds at the limit and beyond, so loss, gradient and
+`Objective.weight` tell one story, though a finite difference of the loss beyond it would be 0.
+What is compared with a bound is the log-ratio itself, which has no limit.
 """
 
 
@@ -108,14 +112,15 @@ class Tokens:
         return self._ratios[name]
 
     def exp(self, d: Array, where: Array) -> Array:
-        """e^d on `where`, 0 elsewhere, with a zero, finite gradient there; see `RATIO_LIMIT`.
+        """e^d on `where`, 0 elsewhere, with a zero, finite gradient there.
 
-        The excess is removed without gradient, so that d(e^d) = e^d holds beyond the limit too.
+        At most e^RATIO_LIMIT, with d(e^d) = e^d beyond the limit too.
         """
         xp = self.xp
         chosen = xp.where(where, d, self.zero)
-        excess = xp.maximum(detach(chosen) - RATIO_LIMIT, self.zero)
-        return xp.where(where, xp.exp(chosen - excess), self.zero)
+        still = detach(chosen)
+        limited = xp.minimum(still, self.zero + RATIO_LIMIT) + (chosen - still)
+        return xp.where(where, xp.exp(limited), self.zero)
 
     def row_mean(self, values: Array) -> Array:
         """Mean over the valid tokens of each row, (B,); 0 for a row without any."""

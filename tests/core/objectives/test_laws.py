@@ -121,18 +121,21 @@ def test_micro_batches_with_the_counts_of_the_host_add_up_to_the_whole(name, agg
     assert total == pytest.approx(float(chosen.loss(whole)[0]), rel=1e-12, abs=1e-15)
 
 
-def test_extreme_log_ratios_leave_loss_and_gradient_finite(name):
+@pytest.mark.parametrize("size", [1e4, 1e150, 1e300])
+def test_extreme_log_ratios_leave_weight_and_gradient_finite_and_dropped_tokens_without(name, size):
     values = columns()
     shift = np.zeros(values["keep"].shape)
-    shift[:, 0], shift[:, 1] = 1e4, -1e4
-    values = change(values, current_logp=values["behavior_logp"] + shift)
-    chosen = make(name)
-    loss, gradient = autograd(chosen, values)
-    assert np.isfinite(loss)
-    assert np.isfinite(gradient).all()
-    assert np.isfinite(chosen.weight(batch(values))).all()
-    if OBJECTIVES[name].penalty is None:
-        assert not gradient[~chosen.keep(batch(values))].any()
+    shift[:, 0], shift[:, 1] = size, -size
+    behavior = values["behavior_logp"]
+    for proximal in (values["proximal_logp"], behavior + shift / 2, behavior - shift):
+        new = change(values, current_logp=behavior + shift, proximal_logp=proximal)
+        chosen = make(name)
+        loss, gradient = autograd(chosen, new)
+        assert np.isfinite(loss) or size == 1e300
+        assert np.isfinite(gradient).all()
+        assert np.isfinite(chosen.weight(batch(new))).all()
+        if OBJECTIVES[name].penalty is None:
+            assert not gradient[~chosen.keep(batch(new))].any()
 
 
 def test_without_any_advantage_only_a_penalty_has_a_gradient(name):
@@ -228,6 +231,24 @@ def test_the_loss_is_the_sum_of_token_losses_over_the_divisor(name):
     assert not token_loss[~tokens.keep].any()
     total = (token_loss / chosen.divisor(tokens)).sum()
     assert float(chosen.loss(tokens)[0]) == pytest.approx(float(total), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_gradient_of_low_precision_log_probs_is_finite_however_far_the_policies_are(
+    name, dtype
+):
+    torch, values = load("torch"), columns()
+    shift = np.zeros(values["keep"].shape)
+    shift[:, 0], shift[:, 1] = 1e4, -1e4
+    for current, proximal in ((shift, shift / 2), (shift, -shift), (0 * shift, shift)):
+        new = change(values, current_logp=current, behavior_logp=0 * shift, proximal_logp=proximal)
+        new = {
+            k: torch.asarray(v) if k == "keep" else torch.asarray(v).to(getattr(torch, dtype))
+            for k, v in new.items()
+        }
+        new["current_logp"].requires_grad_(True)
+        make(name).loss(TokenBatch(**new))[0].backward()
+        assert torch.isfinite(new["current_logp"].grad).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
