@@ -22,6 +22,7 @@ COMMANDS = {
     "eval": "Say how accurate generations are, with intervals, beside the numbers of the paper.",
     "launch": "Run a recipe of the paper with verl on GPUs, after its preflight.",
     "notebooks": "Copy the tutorials into a folder and open them in JupyterLab.",
+    "plan": "Say what a recipe takes: memory by part, hours, and what staleness would buy.",
     "preflight": "Check settings, data, model, workers, memory and disk before a recipe is run.",
     "toy": "Run and compare toy environments: stale rollouts in minutes on a laptop.",
 }
