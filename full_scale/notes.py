@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from full_scale.evaluation.paper import PAPER, SOURCE, Arm
+from full_scale.plan import summary
 from full_scale.recipes import Recipe
 
 COLLAPSE: Mapping[str, tuple[int, int]] = MappingProxyType(
@@ -28,11 +29,12 @@ CLIPPED: Mapping[tuple[str, str, int], float] = MappingProxyType(
 
 
 def notes(recipe: Recipe) -> list[str]:
-    """Paragraphs: what runs, what the paper got, what to watch."""
+    """Paragraphs: what runs, how long, what the paper got, what to watch."""
     method = recipe.trust_region
     return [
         f"{recipe.summary}.",
         f"{method.label}: {method.summary}.",
+        summary(recipe),
         _expected(recipe),
         "Watch: " + "; ".join(_watch(recipe)) + ".",
     ]

@@ -19,7 +19,7 @@ EVALUATION = "test.parquet"
 LOGGED_STEPS = 10
 """The token log holds every so many steps: enough for curves, a tenth of the disk."""
 KEPT_CHECKPOINTS = 2
-"""Weights and optimizer of so many checkpoints stay; see `full_scale.verl_plugin.stale`."""
+"""So many can be resumed from; scores and answers of all evaluations stay."""
 PLAIN = re.compile(r"[\w./:-]+", re.ASCII)
 """Values that hydra reads as one string without quotes."""
 
@@ -160,6 +160,7 @@ def _age(recipe: Recipe) -> dict[str, Value]:
         "trainer.v1.sampler.custom_sampler.name": "StaleK",
         # verl's own 100000 rows are fewer than 65 batches of 2048 responses.
         f"{STORAGE}.total_storage_size": None,
+        "trainer.checkpoint_callback_class": f"{PLUGIN}.checkpoints.DropDeadQueues",
     }
 
 

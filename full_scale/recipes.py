@@ -96,6 +96,7 @@ class Recipe:
         learning_rate: of AdamW, constant.
         steps: rollout batches that are trained on.
         every: steps between evaluations and between checkpoints.
+        other_shape: of the model that is run in place of the table's.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Recipe:
     learning_rate: float = 1e-6
     steps: int = 1000
     every: int = 50
+    other_shape: Model | None = None
 
     @property
     def summary(self) -> str:
@@ -154,7 +156,7 @@ class Recipe:
     @property
     def shape(self) -> Model:
         """Shape of the model."""
-        return MODELS[self.model]
+        return self.other_shape or MODELS[self.model]
 
     @property
     def trust_region(self) -> Method:

@@ -1,5 +1,7 @@
 """`python -m full_scale.cluster.wait NODES`: return when so many nodes have joined the cluster."""
 
+import os
+import socket
 import sys
 import time
 
@@ -19,15 +21,13 @@ def wait(nodes: int, seconds: float = SECONDS) -> int:
     """
     import ray
 
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
-            break
-        except ConnectionError:
-            if time.monotonic() > end:
-                return _failed(0, nodes, seconds)
-            time.sleep(1)
+    address, end = os.environ["RAY_ADDRESS"], time.monotonic() + seconds
+    # ray itself would try for many minutes.
+    while not _listens(address):
+        if time.monotonic() > end:
+            return _failed(0, nodes, seconds)
+        time.sleep(1)
+    ray.init(address, log_to_driver=False, logging_level="ERROR")
     try:
         while (alive := sum(node["Alive"] for node in ray.nodes())) < nodes:
             if time.monotonic() > end:
@@ -38,10 +38,19 @@ def wait(nodes: int, seconds: float = SECONDS) -> int:
     return 0
 
 
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
 def _failed(alive: int, nodes: int, seconds: float) -> int:
     sys.stderr.write(
-        f"{alive} of {nodes} nodes joined within {seconds:g} s: see the others' output, and whether "
-        "they reach this one's port\n"
+        f"{alive} of {nodes} nodes joined within {seconds:g} s: see the output of the others, and "
+        "whether they reach the port of this one\n"
     )
     return 1
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Llama-3.2-3B-Instruct: GRPO, fresh data, 1 x 8 GPUs.
 # GRPO: tokens beyond the clip range lose their gradient; no dual clip.
+# Plan: 68 hours for 1000 steps, 44 to 154 if responses are half or twice as long as the assumed
+# 1800 tokens; a step samples for 193 s and trains for 31 s. Estimated, not measured: see m2po-lab
+# plan llama3.2-3b-instruct-grpo-s0.
 # Expected: 25.2 % on average over eight sets at the best checkpoint (arXiv 2510.01161, Table 1).
 # Watch: actor/m2po/masked_fraction, which is the clipped share here; critic/score/mean above .1
 # and rising.

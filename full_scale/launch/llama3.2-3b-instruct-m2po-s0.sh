@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Llama-3.2-3B-Instruct: M2PO, budget 0.04, fresh data, 1 x 8 GPUs.
 # M2PO: trust-region tokens are masked, largest first, until their M2 is in budget.
+# Plan: 71 hours for 1000 steps, 46 to 159 if responses are half or twice as long as the assumed
+# 1800 tokens; a step samples for 193 s and trains for 39 s. Estimated, not measured: see m2po-lab
+# plan llama3.2-3b-instruct-m2po-s0.
 # Expected: the paper gives no number for this run.
 # Watch: actor/m2po/m2_after at most 0.04; masked_fraction small; critic/score/mean above .1 and
 # rising.

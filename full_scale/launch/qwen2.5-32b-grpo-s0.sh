@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Qwen2.5-32B: GRPO, fresh data, 4 x 8 GPUs.
 # GRPO: tokens beyond the clip range lose their gradient; no dual clip.
+# Plan: 93 hours for 1000 steps, 67 to 176 if responses are half or twice as long as the assumed
+# 1800 tokens; a step samples for 233 s and trains for 72 s. Estimated, not measured: see m2po-lab
+# plan qwen2.5-32b-grpo-s0.
 # Expected: 51.6 % on average over eight sets at the best checkpoint (arXiv 2510.01161, Table 1).
 # Watch: actor/m2po/masked_fraction, which is the clipped share here, 0.05 % in the paper;
 # critic/score/mean above .1 and rising.

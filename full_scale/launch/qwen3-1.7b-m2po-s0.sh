@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Qwen3-Base-1.7B: M2PO, budget 0.04, fresh data, 1 x 8 GPUs.
 # M2PO: trust-region tokens are masked, largest first, until their M2 is in budget.
+# Plan: 59 hours for 1000 steps, 37 to 134 if responses are half or twice as long as the assumed
+# 1800 tokens; a step samples for 170 s and trains for 21 s. Estimated, not measured: see m2po-lab
+# plan qwen3-1.7b-m2po-s0.
 # Expected: the paper gives no number for this run.
 # Watch: actor/m2po/m2_after at most 0.04; masked_fraction small; critic/score/mean above .1 and
 # rising.

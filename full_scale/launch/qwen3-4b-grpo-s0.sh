@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Qwen3-Base-4B: GRPO, fresh data, 1 x 8 GPUs.
 # GRPO: tokens beyond the clip range lose their gradient; no dual clip.
+# Plan: 84 hours for 1000 steps, 50 to 202 if responses are half or twice as long as the assumed
+# 1800 tokens; a step samples for 237 s and trains for 40 s. Estimated, not measured: see m2po-lab
+# plan qwen3-4b-grpo-s0.
 # Expected: 50.7 % on average over eight sets at the best checkpoint (arXiv 2510.01161, Table 1).
 # Watch: actor/m2po/masked_fraction, which is the clipped share here; critic/score/mean above .1
 # and rising.

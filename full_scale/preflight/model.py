@@ -4,35 +4,34 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from full_scale.models import Model
 from full_scale.overrides import LOSS, ROLLOUT
 from full_scale.preflight.check import Check, failed, not_checked, ok
 from full_scale.preflight.job import Job
+from full_scale.preflight.shape import configuration_of, shape_of
 from full_scale.recipes import BUDGET
 
 MODEL, VOCABULARY = "model", "vocabulary"
 NOISE = 0.01
 """Share of the budget that tokens which only one side knows may use up."""
 SECONDS = 900.0
+COMPARED = ("layers", "hidden", "intermediate", "heads", "kv_heads", "vocabulary", "tied")
 
 
 def check_model(job: Job) -> list[Check]:
     """Read configuration and tokenizer as verl does; compare with the recipe and the job."""
-    from transformers import AutoConfig
     from verl.utils import hf_tokenizer
     from verl.utils.fs import copy_to_local
 
     part = job.at("actor_rollout_ref.model")
-    trust = bool(part.trust_remote_code)
     try:
-        config = AutoConfig.from_pretrained(
-            copy_to_local(part.hf_config_path or part.path), trust_remote_code=trust
-        )
+        config = configuration_of(job)
         tokenizer = hf_tokenizer(
-            copy_to_local(part.tokenizer_path or part.path), trust_remote_code=trust
+            copy_to_local(part.tokenizer_path or part.path),
+            trust_remote_code=bool(part.trust_remote_code),
         )
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
@@ -71,27 +70,13 @@ def _unfit(job: Job, config: Any) -> Iterator[tuple[str, str]]:
         )
 
 
-def shape_of(config: Any) -> dict[str, int]:
-    """Shape in the words of `full_scale.models.Model`."""
-    return {
-        "layers": config.num_hidden_layers,
-        "hidden": config.hidden_size,
-        "intermediate": config.intermediate_size,
-        "heads": config.num_attention_heads,
-        "kv_heads": getattr(config, "num_key_value_heads", config.num_attention_heads),
-        "vocabulary": config.vocab_size,
-    }
-
-
 def _described(job: Job, config: Any) -> str:
-    planned: Model = job.recipe.shape
-    found = shape_of(config)
-    other = {name: n for name, n in found.items() if n != getattr(planned, name)}
-    text = f"{config.architectures[0]}, {found['layers']} layers of {found['hidden']}"
+    table, found = asdict(job.recipe.shape), asdict(shape_of("", config))
+    other = [f"{name} {n}" for name, n in found.items() if n != table[name] and name in COMPARED]
+    text = f"{config.architectures[0]}, {config.num_hidden_layers} layers of {config.hidden_size}"
     if not other:
-        return f"{text}, as planned"
-    changes = ", ".join(f"{name} {n}" for name, n in other.items())
-    return f"{text}; not the planned {planned.label} ({changes}), so the plan is about another"
+        return f"{text}, as in the recipe"
+    return f"{text}; {job.recipe.shape.label} in the recipe has another shape ({', '.join(other)})"
 
 
 def _vocabulary(job: Job, rows: int, tokens: int) -> Check:

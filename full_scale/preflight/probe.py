@@ -22,9 +22,11 @@ def probe(strategy: str, loss_mode: str, module: str) -> dict[str, Any]:
         module: `actor_rollout_ref.model.external_lib`.
 
     Returns:
-        "host", "versions", "gpus" with name and bytes each, and "problem": why the plugin would
-        not be what trains, empty if it is.
+        "host" and bytes of its "memory" that are free, "python", "versions", "gpus" with name and
+        bytes each, and "problem": why the plugin would not be what trains, empty if it is.
     """
+    import psutil
+
     from full_scale.preflight.versions import installed
 
     return {
@@ -32,6 +34,7 @@ def probe(strategy: str, loss_mode: str, module: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: installed(name) for name in FOUND},
         "gpus": _gpus(),
+        "memory": psutil.virtual_memory().available,
         "problem": _problem(strategy, loss_mode, module),
     }
 

@@ -46,7 +46,7 @@ def checks(work):
         "PATH": os.pathsep.join([str(work), f"{sys.prefix}/bin", os.environ["PATH"]]),
         "PORT": str(free_port()),
         "PYTHONPATH": str(Path(full_scale.__file__).parents[1]),
-        "RAY_OPTIONS": "--num-gpus=1 --num-cpus=4 --include-dashboard=false",
+        "RAY_OPTIONS": "--num-gpus=1 --num-cpus=4",
         "RAY_TMPDIR": str(work),
         "SLURM_JOB_NODELIST": "two",
     }

@@ -23,7 +23,7 @@ def work(tmp_path_factory):
 @pytest.fixture(scope="module")
 def arguments(work):
     model, data = save_model(work / "model"), save_problems(work)
-    every = ["trainer.save_freq=3", "trainer.test_freq=3"]
+    every = ["trainer.save_freq=1", "trainer.test_freq=3"]
     place = ["--model", model, "--data", data]
     return [*shrunk(work, STEPS, **{QUEUE: STALENESS}), *every, *place]
 
@@ -62,7 +62,9 @@ def test_the_job_ends_well_with_the_plugin_loaded_by_the_recipe_alone(first, wor
 
 def test_a_run_leaves_everything_in_its_folder(first, work):
     run = work / "runs" / RECIPE
-    assert (run / "checkpoints" / "global_step_3" / "transfer_queue").is_dir()
+    saved = {path.name: {each.name for each in path.iterdir()} for path in run.glob("*/global_*")}
+    assert saved.keys() == {"global_step_2", "global_step_3"}
+    assert all({"actor", "transfer_queue"} <= names for names in saved.values())
     assert {path.name for path in (run / "validation").iterdir()} == {"0.jsonl", "3.jsonl"}
     assert {path.name for path in (run / "tokens").glob("step_*")} == {
         f"step_0000001_mini_{mini:03d}_rank_00000.parquet" for mini in range(2)

@@ -1,15 +1,19 @@
 """Each check of a job against what verl, the plugin and a real model folder make of it."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tiny import environment
 
+from full_scale.models import MODELS
 from full_scale.overrides import ACTOR, LOSS, ROLLOUT, Place, overrides
-from full_scale.preflight import batches, data, loss, model, versions, workers
+from full_scale.preflight import batches, data, loss, machine, model, versions, workers
 from full_scale.preflight.check import Check, ProblemError, Status, failed
 from full_scale.preflight.configuration import compose
 from full_scale.preflight.job import Job
+from full_scale.preflight.shape import planned, shape_of
 from full_scale.recipes import RECIPES
 
 STALE, FRESH, TIS = (f"qwen2.5-math-7b-{kind}" for kind in ("m2po-s256", "m2po-s0", "tis-s256"))
@@ -279,6 +283,102 @@ def test_a_fresh_process_loads_the_plugin_as_a_worker_does(job, monkeypatch):
 def test_several_nodes_without_a_cluster_cannot_work(job):
     with pytest.raises(ProblemError, match="ray start --head"):
         workers.ask_workers(job("trainer.nnodes=2"))
+
+
+GB = 10**9
+
+
+def gpus(count=8, total=85 * GB, free=85 * GB):
+    return [{"name": "H100", "total": total, "free": free}] * count
+
+
+def test_eight_free_gpus_of_80_gib_hold_the_recipe(job):
+    checks = list(machine.check_gpus(job(), RECIPES[STALE], gpus(), "here"))
+    assert [check.status for check in checks] == [Status.OK, Status.OK]
+    assert "85 GB each; the plan takes" in checks[1].found
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "said", "remedy"),
+    [
+        (gpus(count=4), ["failed", "not checked"], "4 in here, and the job takes 8", "n_gpus"),
+        (gpus(free=20 * GB), ["ok", "failed"], "8 of 8 GPUs are in use", "nvidia-smi"),
+        (gpus(total=24 * GB, free=24 * GB), ["ok", "failed"], "24 GB each", "max_token_len"),
+    ],
+)
+def test_gpus_that_do_not_do_are_found(job, found, status, said, remedy):
+    checks = list(machine.check_gpus(job(), RECIPES[STALE], found, "here"))
+    assert [check.status for check in checks] == status
+    (check,) = failures(checks)
+    assert said in check.found
+    assert remedy in check.remedy
+
+
+def test_a_job_on_the_processor_says_that_no_gpu_was_looked_at(job):
+    checks = list(machine.check_gpus(job("trainer.device=cpu"), RECIPES[STALE], [], "here"))
+    assert {check.status for check in checks} == {Status.NOT_CHECKED}
+
+
+def test_the_queue_and_the_optimizer_must_fit_the_fullest_host(job):
+    enough, little = {"a": 900 * GB, "b": 800 * GB}, {"a": 900 * GB, "b": 10 * GB}
+    assert machine.check_host(job(), RECIPES[STALE], enough).status is Status.OK
+    check = machine.check_host(job(), RECIPES[STALE], little)
+    assert check.status is Status.FAILED
+    assert "10 GB free on b" in check.found
+
+
+def test_fresh_data_needs_no_room_for_a_queue(job):
+    stale = machine.check_host(job(), RECIPES[STALE], {"a": GB}).found
+    fresh = machine.check_host(job(name=FRESH), RECIPES[FRESH], {"a": GB}).found
+    assert fresh.endswith("a queue of 0.0")
+    assert not stale.endswith("a queue of 0.0")
+
+
+def test_the_disk_must_hold_the_checkpoints_that_are_kept(job, monkeypatch, tmp_path):
+    free = {"bytes": 10**15}
+    usage = lambda path: SimpleNamespace(free=free["bytes"])  # noqa: E731
+    monkeypatch.setattr(machine.shutil, "disk_usage", usage)
+    here = job(f"trainer.default_local_dir={tmp_path}/new/checkpoints")
+    check = machine.check_disk(here, RECIPES[STALE])
+    assert check.status is Status.OK
+    assert f"at {tmp_path}; 2 checkpoints of" in check.found
+    free["bytes"] = 100 * GB
+    check = machine.check_disk(here, RECIPES[STALE])
+    assert (check.status, check.remedy[:5]) == (Status.FAILED, "--out")
+    never = job("trainer.save_freq=-1")
+    assert "no checkpoints are kept" in machine.check_disk(never, RECIPES[STALE]).found
+
+
+def test_a_plan_is_made_for_the_model_that_is_there(job, model_folder):
+    recipe = planned(job())
+    assert recipe.shape.layers == 2
+    assert recipe.shape.vocabulary == 99
+    assert recipe.staleness == 256
+    assert planned(job("actor_rollout_ref.model.path=/nowhere")) == RECIPES[STALE]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shapes_of_the_table_count_the_parameters_that_transformers_makes(name):
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+    shape = MODELS[name]
+    kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.qkv_bias else LlamaConfig
+    config = kind(
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_size,
+        vocab_size=shape.vocabulary,
+        tie_word_embeddings=shape.tied,
+        max_position_embeddings=shape.positions,
+    )
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    assert sum(each.numel() for each in made.parameters()) == shape.parameters
+    assert replace(shape_of(shape.hub_id, config), label=shape.label) == shape
 
 
 def test_a_failure_without_a_remedy_cannot_be_made():

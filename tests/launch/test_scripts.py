@@ -73,5 +73,6 @@ def test_every_script_says_what_to_expect_and_what_to_watch(name):
     comment = re.findall(r"^# (.*)", script(RECIPES[name]), re.M)
     text = " ".join(comment)
     assert RECIPES[name].summary in text
+    assert re.search(r"Plan: [\d.]+ hours for 1000 steps", text)
     assert "Expected: " in text
     assert "Watch: " in text
