@@ -34,13 +34,11 @@ class Lengths:
             raise ValueError(f"a mean of {mean:g} tokens under a limit of {limit:g}")
         if sigma == 0 or mean == limit:
             return cls(math.log(mean), 0.0, limit)
-        # The mean grows with mu, from 0 to the limit.
-        low, high = math.log(mean), math.log(limit) + 8 * sigma
-        return cls(
-            float(brentq(lambda mu: cls(mu, sigma, limit).moment(1) - mean, low - 1, high)),
-            sigma,
-            limit,
-        )
+        # The mean grows with mu: at `low` it would be right without a limit, at `high` it is the
+        # limit up to rounding.
+        low, high = math.log(mean) - sigma**2 / 2, math.log(limit) + 8 * sigma
+        mu = brentq(lambda mu: cls(mu, sigma, limit).moment(1) - mean, low - 1e-9, high)
+        return cls(float(mu), sigma, limit)
 
     def moment(self, power: int) -> float:
         """E min(X, c)^k = e^(k mu + k^2 s^2/2) P(Z < z - k s) + c^k P(Z > z), z = (ln c - mu)/s."""

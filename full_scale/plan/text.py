@@ -9,6 +9,7 @@ from full_scale.plan.memory import ALTERNATING
 from full_scale.plan.plan import Plan, hours_of
 from full_scale.recipes import Recipe
 
+SCHEMA = "m2po-lab/plan/1"
 GB = 1e9
 WIDTH = 92
 
@@ -104,6 +105,7 @@ def document(plan: Plan) -> dict[str, Any]:
     """A plan as JSON holds it: bytes and seconds, with the assumptions."""
     memory = plan.memory
     return {
+        "schema": SCHEMA,
         "recipe": plan.recipe.name,
         "assumptions": asdict(plan.assumed),
         "memory": {

@@ -9,13 +9,14 @@ from m2po_lab.cli import output
 from m2po_lab.cli.errors import UsageError
 from m2po_lab.cli.recipes import recipe_named
 from m2po_lab.cli.status import DONE
+from m2po_lab.cli.values import json_file
 
 
 def plan(
     recipe: str,
     /,
     *assumptions: str,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
 ) -> int:
     """Show memory of a GPU by part, the stale queue, hours, and what staleness buys.
 
@@ -26,18 +27,21 @@ def plan(
     assumptions
         Other values than the plan assumes, NAME=VALUE, such as mfu=0.4 response_mean=900.
     json
-        Write JSON, in bytes and seconds.
+        File to write the plan to as JSON, in bytes and seconds; - is standard output, which then
+        holds nothing else.
     """
     from full_scale.plan import Assumptions, changed, document, text
     from full_scale.plan import plan as planned
+    from m2po_lab.report.document import dumps, write_json
 
+    json_file("--json", json)
     found = planned(recipe_named(recipe), changed(Assumptions(), _values(assumptions)))
-    if json:
-        import orjson
-
-        output.say(orjson.dumps(document(found), option=orjson.OPT_INDENT_2).decode() + "\n")
-    else:
-        output.say(text(found))
+    if json is not None and output.is_stdout(json):
+        output.say(dumps(document(found)))
+        return DONE
+    if json is not None:
+        write_json(json, document(found))
+    output.say(text(found))
     return DONE
 
 
