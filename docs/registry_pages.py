@@ -1,5 +1,6 @@
 """Reference pages written from the registries, so that they cannot drift from the code."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,13 @@ from m2po_lab.core.objectives.parameters import Parameter
 NOTATION = """
 Notation: $l$, $\\mu$, $p$ are the log-probs of a sampled token under the current, the behavior and
 the proximal policy; r = exp(l - mu), rho = exp(l - p), b = exp(p - mu); A is the advantage, sg
-stops the gradient, N counts the valid tokens. w is the weight in -dLoss/dl = w A / D.
+stops the gradient, N counts the valid tokens. w is the weight in -dLoss/dl = w A / D. No ratio
+counts for more than e^40 on a kept token.
+
+Where papers are silent or disagree: {doc}`/objectives/readings`.
 """
+READINGS = Path(__file__).parent / "objectives" / "readings.md"
+"""Written by hand: what was settled how, a section an objective."""
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -31,6 +37,11 @@ def write(folder: Path) -> None:
         **{f"objectives/{name}.md": _objective(name, spec) for name, spec in OBJECTIVES.items()},
     }
     write_changed(folder, pages)
+
+
+def readings() -> list[str]:
+    """Objectives with a section of their own among the readings."""
+    return re.findall(r"^### (\w+)$", READINGS.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def _objective(name: str, spec: Spec) -> str:
@@ -50,8 +61,11 @@ def _objective(name: str, spec: Spec) -> str:
         f"| needs | {', '.join(f'`{need}`' for need in spec.needs)} |",
         f"| torch.compile | {cell(spec.compile_note or 'one graph')} |",
         f"| paper | [{cell(spec.paper)}]({spec.link}) |",
-        "",
     ]
+    if name in readings():
+        place = f"../../../objectives/readings.md#{name}"
+        lines.append(f"| sources disagree | [which reading this is, and what else]({place}) |")
+    lines.append("")
     if spec.parameters:
         lines += ["| parameter | default | meaning | source |", "|---|---|---|---|"]
         lines += [_parameter(key, value) for key, value in spec.parameters.items()]
@@ -108,6 +122,7 @@ def _index() -> str:
             "```{toctree}",
             ":hidden:",
             "",
+            "/objectives/readings",
             *names,
             "```",
             "",
