@@ -43,16 +43,31 @@ FALSE_RATE = 0.1
 HELD_OUT = ("seed", "objective", "recipe")
 DRAWN = ("m2", "ess_fraction", "gradient_norm", "reward.slope", *RULES)
 
-FASTER = tuple(
-    Arm(objective=name, staleness=staleness, rate=rate)
-    for rate in (1.5, 2.0)
-    for name in ("is", "tis", "cispo", "m2po_areal", "m2po", "ppo", "gspo")
-    for staleness in (256, 128, 64)
-)
+FALLING = ("is", "cispo", "m2po_areal", "m2po", "sapo", "tis")
+SWEPT = tuple(arm for arms in SWEEPS.values() for arm in arms)
+
+
+def at(names: tuple[str, ...], staleness: int = 256, **settings: Any) -> tuple[Arm, ...]:
+    """Arms of several objectives."""
+    return tuple(Arm(objective=name, staleness=staleness, **settings) for name in names)
+
+
 GRID = (
-    Study("figure", "bandit", (*ARMS, *(arm for sweep in SWEEPS.values() for arm in sweep)), ()),
+    Study("figure", "bandit", (*ARMS, *SWEPT), (20, 21, 22)),
+    Study("figure", "bandit", at((*FALLING, "minirl")), (21, 22)),
+    *(Study("faster", "bandit", at(FALLING, rate=rate), (20, 21, 22)) for rate in (1.5, 2.0)),
+    Study("faster", "bandit", at(FALLING, rate=3.0), (20, 21)),
+    Study("fresher", "bandit", at(FALLING, 128, rate=2.0), (20, 21)),
+    Study("fresher", "bandit", at(FALLING, 128, rate=3.0), (20, 21)),
+    Study("fresher", "bandit", at(FALLING, 64, rate=3.0), (20, 21)),
+    Study("figure", "running-sum", ARMS, (0, 1, 2, 30, 31, 32)),
+    Study("figure", "running-sum", at(("is",)), (33, 34, 35)),
+    Study("others", "running-sum", at(("tis", "cispo", "gspo")), (30,)),
+    Study("others", "running-sum", at(("ppo", "m2po"), 128), (30,)),
+    Study("horizon", "running-sum", at(("is", "m2po"), steps=280), (30,)),
+    Study("faster", "running-sum", at(("is", "m2po"), rate=1.5), (30,)),
 )
-"""What is run; the seeds of a study are those of its figures."""
+"""What is run: the figures, and learning rates at which most of what is not clipped falls."""
 
 
 def plans(folder: Path) -> dict[Path, tuple[Arm, Run]]:
