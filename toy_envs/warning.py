@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -275,10 +276,5 @@ def _ago(level: Floats, steps: int) -> Floats:
 
 def _trailing_median(level: Floats) -> Floats:
     """Median of the TRAILING steps before each; NaN where there are none."""
-    found = np.full(len(level), np.nan)
-    for i in range(1, len(level)):
-        window = level[max(0, i - TRAILING) : i]
-        known = window[np.isfinite(window)]
-        if len(known):
-            found[i] = np.median(known)
-    return found
+    before = pd.Series(level).rolling(TRAILING, min_periods=1).median().shift(1)
+    return before.to_numpy()

@@ -40,6 +40,15 @@ def test_features_of_a_step_know_nothing_of_later_ones():
         assert before[name][:21] == pytest.approx(after[name][:21], nan_ok=True), name
 
 
+def test_a_jump_is_measured_against_the_median_of_the_steps_before():
+    level = np.array([1.0, 3.0, np.nan, 2.0, *np.arange(30.0)])
+    metrics = dict.fromkeys(warning.LEVELS, level)
+    jump = warning.features(metrics, 256)["pareto_k.jump"]
+    assert np.isnan(jump[[0, 2]]).all()
+    assert jump[[1, 3]].tolist() == [2.0, 0.0]
+    assert jump[33] == 29 - np.median(level[17:33])
+
+
 def test_the_area_is_the_share_of_pairs_in_the_right_order():
     score = np.array([3.0, 1.0, 2.0, 0.0, np.nan, 1.0])
     label = np.array([1, 1, 0, 0, 0, -1], np.int8)
