@@ -36,6 +36,7 @@ def _deliver(comparison: dict[str, object], flags: Flags) -> None:
     """Write the comparison where it was asked for: files first, then standard output."""
     from m2po_lab.report.compared import document
     from m2po_lab.report.document import dumps, write_json
+    from m2po_lab.report.items import View
     from m2po_lab.report.terminal import write
 
     page = None
@@ -50,7 +51,7 @@ def _deliver(comparison: dict[str, object], flags: Flags) -> None:
         write_json(flags.json, comparison)
     if flags.quiet:
         return
-    laid_out = document(comparison)
+    laid_out = document(comparison, View())
     output.say(write(laid_out, width=output.columns(), color=output.colored(sys.stdout)))
     if page is not None:
         output.say(f"The comparison lies in {flags.out}: open {page}\n")

@@ -6,10 +6,10 @@ from typing import Any
 from m2po_lab.report.findings import by_severity
 from m2po_lab.report.format import ABSENT, count, interval, number, percent, plain
 from m2po_lab.report.grid import Column
-from m2po_lab.report.items import Grid, Item, Plot, Words
-from m2po_lab.report.outline import Document, Part
+from m2po_lab.report.items import Grid, Item, Plot, View, Words
+from m2po_lab.report.objectives import ELSEWHERE, MOST_OBJECTIVES, computable, share
+from m2po_lab.report.outline import Document, Part, short_name
 from m2po_lab.report.vocabulary import STATISTIC_LINES, SUBSETS
-from m2po_lab.report.whatif import chosen
 
 Comparison = dict[str, Any]
 
@@ -17,24 +17,31 @@ SHORT = {field: short.strip() for field, short, _ in STATISTIC_LINES}
 PERCENTS = frozenset({"top1pct_m2_share"})
 
 
-def document(comparison: Comparison) -> Document:
+def document(comparison: Comparison, view: View) -> Document:
     """Lay a comparison out for any medium."""
     names = letters(comparison)
     parts = (
+        ("look", "Findings", _findings),
         ("read", "What was compared", _inputs),
         ("drift", "How far apart", _differences),
         ("lag", "By lag", _by_lag),
         ("regions", "What each trust region would do", _objectives),
-        ("look", "Findings", _findings),
     )
     return Document(
-        title=" against ".join(plain(run["name"], limit=60) for run in comparison["runs"]),
+        title=" against ".join(titles(comparison)),
         version=comparison["version"],
         partial=comparison["partial"],
         counts=(),
-        headline=(),
-        parts=[Part(id, title, list(items(comparison, names))) for id, title, items in parts],
+        parts=[Part(id, title, list(items(comparison, names, view))) for id, title, items in parts],
     )
+
+
+def titles(comparison: Comparison) -> list[str]:
+    """Short names of the runs; in full where two would be called the same."""
+    short = [short_name(run["name"]) for run in comparison["runs"]]
+    if len(set(short)) == len(short):
+        return short
+    return [plain(run["name"], limit=60) for run in comparison["runs"]]
 
 
 def letters(comparison: Comparison) -> list[str]:
@@ -43,7 +50,7 @@ def letters(comparison: Comparison) -> list[str]:
     return [chr(ord("A") + i) if n <= 26 else str(i + 1) for i in range(n)]
 
 
-def _inputs(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
+def _inputs(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
     for letter, run in zip(names, comparison["runs"], strict=True):
         tokens, rows = run["report"]["tokens"], run["report"]["rows"]
         yield Words(
@@ -53,7 +60,7 @@ def _inputs(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
         )
 
 
-def _differences(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
+def _differences(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
     ratio = comparison["ratio"]
     if ratio is None:
         yield Words("Not computable: the runs have no ratio in common.")
@@ -77,7 +84,7 @@ def _differences(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]
                 )
 
 
-def _by_lag(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
+def _by_lag(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
     for index, letter in enumerate(names[1:], start=1):
         lines = [line for line in comparison["by_lag"] if line["run"] == index]
         if lines:
@@ -108,20 +115,40 @@ def _table(head: str, labels: list[str], lines: list[dict[str, Any]], letter: st
     ]
 
 
-def _objectives(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
-    objectives = [run["report"]["objectives"] or {} for run in comparison["runs"]]
-    shown = [name for name in chosen(objectives[0]) if all(o.get(name) for o in objectives)]
-    if not shown:
-        yield Words("Not computable: no objective can be computed on all runs.")
-        return
-    columns = [Column("objective", shown, left=True)]
-    for letter, found in zip(names, objectives, strict=True):
-        shares = [percent(found[name].get("zero_gradient_fraction")) for name in shown]
-        columns.append(Column(letter, shares))
-    yield Grid(columns, "Share of counted tokens that lose their gradient")
+def _objectives(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
+    reports = [run["report"] for run in comparison["runs"]]
+    sets = [computable(report) for report in reports]
+    common = [name for name in sets[0] if all(name in others for others in sets)]
+    if common:
+        shown = common if view.whole else common[:MOST_OBJECTIVES]
+        rest = f"; {len(shown)} of {len(common)}, {ELSEWHERE}" if len(shown) < len(common) else ""
+        columns = [Column("objective", shown, left=True)]
+        for letter, report in zip(names, reports, strict=True):
+            found = report["objectives"]
+            shares = [percent(share(found[name], "zero_gradient_fraction")) for name in shown]
+            columns.append(Column(letter, shares))
+        yield Grid(columns, f"Share of counted tokens that lose their gradient{rest}")
+    every = len(reports[0]["objectives"] or {})
+    if len(common) < every:
+        some = f"{len(common)} of {every} objectives" if common else "No objective"
+        yield Words(f"{some} can be computed on every run. {_lacking(reports, names)}")
 
 
-def _findings(comparison: Comparison, names: Sequence[str]) -> Iterator[Item]:
+def _lacking(reports: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    """What each run lacks for the objectives that it does not allow."""
+    sentences = []
+    for letter, report in zip(names, reports, strict=True):
+        needs: dict[str, int] = {}
+        for entry in report["not_computable"]:
+            if entry["what"].startswith("objectives/"):
+                needs[plain(entry["needs"])] = needs.get(plain(entry["needs"]), 0) + 1
+        if needs:
+            parts = ", ".join(f"{name} (for {count(n)} of them)" for name, n in needs.items())
+            sentences.append(f"{letter} lacks {parts}.")
+    return " ".join(sentences)
+
+
+def _findings(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
     found: dict[tuple[str, str], dict[str, str]] = {}
     for letter, run in zip(names, comparison["runs"], strict=True):
         for finding in by_severity(run["report"]["findings"]):

@@ -7,6 +7,7 @@ from typing import Any
 from m2po_lab.report.compared import document
 from m2po_lab.report.document import dumps, write_bytes, write_text
 from m2po_lab.report.figures import COMPARISONS, FIGURES
+from m2po_lab.report.items import View
 from m2po_lab.report.outline import DEFAULT_BY
 from m2po_lab.report.page import html, page
 from m2po_lab.report.plots import Drawn, draw
@@ -41,11 +42,10 @@ def write_report(report: dict[str, Any], out: Path, by: Sequence[str] = DEFAULT_
 
 def write_comparison(comparison: dict[str, Any], out: Path) -> Path:
     """Write compare.html, compare.json, compare.txt and the figures; return the page."""
-    laid_out = document(comparison)
     drawn = _figures(draw(comparison, COMPARISONS), out)
     write_text(out / "compare.json", dumps(comparison))
-    write_text(out / "compare.txt", write(laid_out))
-    write_text(out / COMPARE_PAGE, html(laid_out, drawn))
+    write_text(out / "compare.txt", write(document(comparison, View())))
+    write_text(out / COMPARE_PAGE, html(document(comparison, View(whole=True)), drawn))
     return out / COMPARE_PAGE
 
 

@@ -14,10 +14,13 @@ from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, RED, VIOLET
 Rows = list[dict[str, Any]]
 Marks = dict[str, float]
 
+SHORT = 50.0
+"""An axis that spans less than this factor shows numbers between the powers of ten."""
 LINEAR = 2.0**-12
 """Below this |d| the histogram's axis is linear."""
 FEW_POINTS = 40
 """Up to this many points each one is marked."""
+CLASSES = {"A>0": GREEN, "A<0": RED}
 TICKS = (-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10)
 
 
@@ -36,13 +39,13 @@ def log_ratio(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
         hue="advantage",
         bins=edges,
         multiple="stack",
-        palette=dict(zip(names, (GREEN, RED, MUTED), strict=True)),
+        palette={name: CLASSES.get(name, MUTED) for name in names},
         alpha=0.85,
         linewidth=0,
         ax=ax,
     )
     ax.set_xscale("symlog", linthresh=LINEAR, linscale=0.3)
-    ax.set_yscale("log")
+    _log(ax, "y")
     ax.set(xlabel="d (nats)", ylabel="tokens")
     for name, place in marks.items():
         ax.axvline(place, color=BLUE if "M2PO" in name else ORANGE, linestyle="--", linewidth=1.2)
@@ -52,49 +55,41 @@ def log_ratio(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
         if any(kind in name for name in marks):
             handles.append(Line2D([], [], color=color, linestyle="--"))
             labels.append(f"{kind} bounds")
-    ax.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
+    legend_above(ax, handles, labels)
     ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
 
 
 def probabilities(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
-    """Cells coloured by how many tokens they hold, with the diagonal."""
+    """Cells sized by how many tokens they hold, with the diagonal."""
     (ax,) = axes
     frame = pd.DataFrame(rows)
+    below, above, n = frame.columns
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
     sns.scatterplot(
         frame,
-        x="denominator",
-        y="numerator",
-        size="n",
-        size_norm=LogNorm(1, max(2, frame["n"].max())),
+        x=below,
+        y=above,
+        size=n,
+        size_norm=LogNorm(1, max(2, frame[n].max())),
         sizes=(6, 160),
         color=BLUE,
         alpha=0.75,
         linewidth=0,
         ax=ax,
     )
-    ax.set(xlabel="probability under the denominator policy", ylabel="under the numerator policy")
+    names = {name: name.removeprefix("p ") for name in (below, above)}
+    ax.set(xlabel=f"probability under {names[below]}", ylabel=f"under {names[above]}")
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), title="tokens")
-
-
-def overlap(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
-    """A matrix of Jaccard indices."""
-    (ax,) = axes
-    names = list(dict.fromkeys(row["first"] for row in rows))
-    table = pd.DataFrame(rows).pivot(index="first", columns="second", values="jaccard")
-    sns.heatmap(table.loc[names, names], vmin=0, vmax=1, cmap="Blues", ax=ax, square=True)
-    ax.set(xlabel="", ylabel="")
-    ax.grid(visible=False)
 
 
 def by_lag(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """M2 with its interval, a point a lag, on a logarithmic axis."""
     (ax,) = axes
     frame = pd.DataFrame(rows)
-    _interval(frame, ax, "lag", "m2")
+    _interval(frame, ax, "lag", "m2", None)
     ax.set(xlabel="lag (trainer updates)", ylabel="M2 (nats²)")
-    _log(ax, frame["m2"])
+    _log_if_positive(ax, frame["m2"])
     _integers(ax)
 
 
@@ -102,10 +97,10 @@ def by_step(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
     """M2 and k3 on a logarithmic axis; ESS from 0 to 1; reward and entropy in the last panel."""
     frame = pd.DataFrame(rows)
     first, second, third = axes
-    _interval(frame, first, "step", "m2")
+    _interval(frame, first, "step", "m2", "M2")
     sns.lineplot(frame, x="step", y="k3", ax=first, color=ORANGE, label="k3", errorbar=None)
     first.set(ylabel="M2, k3", xlabel="")
-    _log(first, frame["m2"])
+    _log_if_positive(first, frame["m2"])
     sns.lineplot(frame, x="step", y="ess_fraction", ax=second, color=GREEN, errorbar=None)
     second.set(ylabel="ESS/n", xlabel="", ylim=(0, 1.05))
     sns.lineplot(frame, x="step", y="k1", ax=third, color=MUTED, label="k1", errorbar=None)
@@ -114,6 +109,18 @@ def by_step(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
             sns.lineplot(frame, x="step", y=name, ax=third, color=color, label=name, errorbar=None)
     third.set(ylabel="k1, reward, entropy" if "reward" in frame else "k1", xlabel="step")
     _integers(third)
+
+
+def facts(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
+    """Reward and entropy by step."""
+    (ax,) = axes
+    frame = pd.DataFrame(rows)
+    for name, color in (("reward", VIOLET), ("entropy", BLUE)):
+        if name in frame:
+            ax.plot(frame["step"], frame[name], color=color, marker="o", markersize=4, label=name)
+    ax.set(xlabel="step")
+    _integers(ax)
+    legend_above(ax)
 
 
 def metrics(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
@@ -128,6 +135,7 @@ def metrics(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
         sns.lineplot(part, x="step", y="value", ax=ax, color=BLUE, marker="o", errorbar=None)
         ax.set(xlabel="", ylabel="")
         ax.set_title(escaped(name), loc="left", fontsize=9)
+        ax.ticklabel_format(axis="y", useOffset=False)
     last = axes[len(names) - 1]
     last.set(xlabel="step")
     last.tick_params(labelbottom=True)
@@ -159,7 +167,7 @@ def _runs(rows: Rows, axes: Sequence[Any], x: str, label: str) -> None:
         known = part.dropna(subset=["m2_low", "m2_high"])
         ax.vlines(known[x], known["m2_low"], known["m2_high"], color=color, alpha=0.4, linewidth=2)
     ax.set(xlabel=label, ylabel="M2 (nats²)")
-    _log(ax, frame["m2"])
+    _log_if_positive(ax, frame["m2"])
     _integers(ax)
     ax.legend(fontsize=8)
 
@@ -207,7 +215,8 @@ def _sweep(rows: Rows, axes: Sequence[Any], x: str, y: str, label: str, color: s
     (ax,) = axes
     frame = pd.DataFrame(rows)
     sns.lineplot(frame, x=x, y=y, ax=ax, color=color, marker="o", errorbar=None)
-    ax.set(xscale="log", xlabel=label, ylabel="share of tokens")
+    _log(ax, "x")
+    ax.set(xlabel=label, ylabel="share of tokens")
     ax.set_ylim(bottom=0)
 
 
@@ -215,7 +224,7 @@ def _magnitudes(rows: Rows, axes: Sequence[Any], label: str) -> None:
     (ax,) = axes
     frame = pd.DataFrame(rows)
     frame["bucket"] = [
-        _range(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)
+        span(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)
     ]
     long = frame.melt("bucket", ["abs_mean", "abs_median"], var_name="of |d|", value_name="nats")
     long["of |d|"] = long["of |d|"].map({"abs_mean": "mean", "abs_median": "median"})
@@ -223,15 +232,15 @@ def _magnitudes(rows: Rows, axes: Sequence[Any], label: str) -> None:
         long, x="bucket", y="nats", hue="of |d|", ax=ax, palette=[BLUE, MUTED], errorbar=None
     )
     ax.set(xlabel=label, ylabel="|d| (nats)")
-    _log(ax, long["nats"])
+    _log_if_positive(ax, long["nats"])
     ax.legend(title=None)
 
 
-def _interval(frame: pd.DataFrame, ax: Any, x: str, y: str) -> None:
+def _interval(frame: pd.DataFrame, ax: Any, x: str, y: str, label: str | None) -> None:
     """A curve with its interval: bars at few points, a band at many."""
     few = len(frame) <= FEW_POINTS
     marker = "o" if few else None
-    sns.lineplot(frame, x=x, y=y, ax=ax, color=BLUE, marker=marker, label="M2", errorbar=None)
+    sns.lineplot(frame, x=x, y=y, ax=ax, color=BLUE, marker=marker, label=label, errorbar=None)
     known = frame.dropna(subset=[f"{y}_low", f"{y}_high"])
     low, high = known[f"{y}_low"], known[f"{y}_high"]
     if few:
@@ -240,9 +249,23 @@ def _interval(frame: pd.DataFrame, ax: Any, x: str, y: str) -> None:
         ax.fill_between(known[x], low, high, color=BLUE, alpha=0.2, linewidth=0)
 
 
-def _log(ax: Any, values: "pd.Series[float]") -> None:
+def _log_if_positive(ax: Any, values: "pd.Series[float]") -> None:
     if (values > 0).any():
-        ax.set_yscale("log")
+        _log(ax, "y")
+
+
+def _log(ax: Any, name: str) -> None:
+    """Logarithmic, with ticks as plain numbers: to typeset powers takes a third of the time."""
+    ax.set(**{f"{name}scale": "log"})
+    axis = getattr(ax, f"{name}axis")
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+    def between(value: float, _: Any) -> str:
+        """Powers of ten alone may leave an axis without a number: 2 and 5 on short ones as well."""
+        low, high = axis.get_view_interval()
+        return f"{value:g}" if high < SHORT * low and f"{value:e}"[0] in "25" else ""
+
+    axis.set_minor_formatter(between)
 
 
 def _integers(ax: Any) -> None:
@@ -251,5 +274,23 @@ def _integers(ax: Any) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _range(low: float, high: float) -> str:
+def span(low: float, high: float | None) -> str:
+    """Name a bin by its edges; the last one may be open."""
+    if high is None or pd.isna(high):
+        return f"{low:g} up"
     return f"{low:g}" if low == high else f"{low:g}-{high:g}"
+
+
+def legend_above(ax: Any, *entries: Any) -> None:
+    """A legend in one line above the axes, where it hides no data."""
+    n = len(entries[0]) if entries else len(ax.get_legend_handles_labels()[0])
+    ax.legend(
+        *entries,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=min(n, 3),
+        title=None,
+        borderaxespad=0.2,
+        columnspacing=1.2,
+        handlelength=1.4,
+    )

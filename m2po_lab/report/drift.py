@@ -1,17 +1,27 @@
-"""The third question of the report: how far off-policy the tokens are, and where."""
+"""How far off-policy the tokens are, and where."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from m2po_lab.report import tables
-from m2po_lab.report.format import number
-from m2po_lab.report.items import Grid, Item, Plot, Report, Words
+from m2po_lab.report.format import number, percent
+from m2po_lab.report.items import Cards, Grid, Item, Plot, Report, View, Words
 from m2po_lab.report.metrics import what_the_trainer_logged
 from m2po_lab.report.vocabulary import SUBSETS, Stats
 from m2po_lab.report.worst import worst_tokens
 
+HEADLINE = (
+    ("M2", "m2", "mean of d², all tokens", number),
+    ("ESS/n", "ess_fraction", "worth of the weights r; blind to r -> 0", number),
+    ("k1", "k1", "KL estimate, -mean of d", number),
+    ("min d", "log_ratio_min", "lower tail", number),
+    ("max d", "log_ratio_max", "upper tail", number),
+    ("top 1 %", "top1pct_m2_share", "share of M2 in the 1 % largest |d|", percent),
+)
+"""The numbers that must stand together."""
 
-def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
+
+def how_far(report: Report, view: View) -> Iterator[Item]:
     """Lay out the primary ratio in full, its breakdowns, then the other ratios in brief."""
     primary = report["primary"]
     if primary is None:
@@ -20,19 +30,20 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
         return
     top, bottom = primary.split("/")
     yield Words(
-        f"d = log({top} / {bottom}) in nats, r = e^d, d = 0 on policy. active: A>0 with r>1 or "
-        "A<0 with r<1, where a trust region acts. row prod, row geo: one value a response, the "
+        f"d = log({top} / {bottom}) of a sampled token's probability under the two policies, in "
+        "nats; r = e^d; on policy d = 0. A is the advantage. active: A>0 with r>1 or A<0 with r<1, "
+        "where a trust region (a clip, a mask) acts. row prod, row geo: one value a response, the "
         "sum or the mean of its d.",
         tone="aside",
     )
     ratio = report["ratios"][primary]
-    yield Grid(tables.ratio_table(ratio), f"{primary}, per token over the loss mask")
+    yield Cards([(head, write(ratio["all"][field]), text) for head, field, text, write in HEADLINE])
     if ratio["active"] is None:
         yield Words("active and A != 0: not computable, needs advantages.", tone="aside")
+    yield Grid(tables.ratio_table(ratio), f"{primary}, per token over the loss mask")
     yield Plot("log_ratio")
-    yield Plot("probabilities")
-    for kind in by:
-        yield from _breakdown(ratio, kind, primary)
+    for kind in view.by:
+        yield from _breakdown(ratio, kind, primary, view)
         yield Plot(f"by_{kind}")
     yield from _others(report)
     yield from worst_tokens(report, bottom, top)
@@ -40,14 +51,14 @@ def how_far(report: Report, by: Sequence[str]) -> Iterator[Item]:
     yield from what_the_trainer_logged(report)
 
 
-def _breakdown(ratio: dict[str, Any], kind: str, name: str) -> Iterator[Item]:
+def _breakdown(ratio: dict[str, Any], kind: str, name: str, view: View) -> Iterator[Item]:
     found = ratio[f"by_{kind}"]
     if not found:
         return
     if kind == "quadrant":
         yield Grid(tables.quadrant_table(found), f"By quadrant ({name}, tokens)")
         return
-    shown = tables.thinned(found)
+    shown = tables.thinned(found, tables.MOST_ON_PAGE if view.whole else tables.MOST_LINES)
     part = f"; {len(shown)} of {len(found)} lines, the largest M2 among them"
     note = part if len(shown) < len(found) else ""
     yield Grid(

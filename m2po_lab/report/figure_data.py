@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from m2po_lab.report.metrics import telling
+from m2po_lab.report.metrics import joins, telling
 
 Rows = list[dict[str, Any]]
 Marks = dict[str, float]
@@ -49,10 +49,23 @@ def _from_metrics(report: Report, names: tuple[str, ...]) -> dict[int, float | N
     """Values of a metric by the step of the token log; empty without such a metric."""
     metrics = report["metrics"] if isinstance(report["metrics"], list) else []
     for metric in metrics:
-        if metric["name"] in names and metric.get("shared_steps"):
+        if metric["name"] in names and joins(report, metric):
             offset = metric.get("step_offset", 0)
             return {step - offset: value for step, value in metric["points"]}
     return {}
+
+
+def facts(report: Report) -> Rows:
+    """Mean reward and entropy by step, for logs without a ratio."""
+    found: dict[int, dict[str, Any]] = {}
+    for name in METRIC_NAMES:
+        whole = report[name] if isinstance(report[name], dict) else {}
+        for line in whole.get("by_step") or []:
+            found.setdefault(line["step"], {})[name] = line["mean"]
+    names = [name for name in METRIC_NAMES if any(name in line for line in found.values())]
+    return [
+        {"step": step, **{name: found[step].get(name) for name in names}} for step in sorted(found)
+    ]
 
 
 def metrics(report: Report) -> Rows:
@@ -94,7 +107,8 @@ def log_ratio(report: Report) -> Rows:
     found = (report.get("curves") or {}).get("log_ratio")
     if not found:
         return []
-    edges, counts = found["edges"], found["counts"]
+    edges = found["edges"]
+    counts = {name: n for name, n in found["counts"].items() if any(n)}
     return [
         {"low": low, "high": high, **{name: n[i] for name, n in counts.items()}}
         for i, (low, high) in enumerate(itertools.pairwise(edges))
@@ -117,31 +131,18 @@ def bounds(report: Report) -> Marks:
 
 
 def probabilities(report: Report) -> Rows:
-    """Counts of tokens a cell of (probability below, probability above)."""
+    """Counts of tokens a cell of (probability under the denominator, under the numerator)."""
     found = (report.get("curves") or {}).get("probability")
     if not found:
         return []
-    edges = found["edges"]
+    edges, (top, bottom) = found["edges"], found["ratio"].split("/")
     return [
         {
-            "denominator": (edges[i] + edges[i + 1]) / 2,
-            "numerator": (edges[j] + edges[j + 1]) / 2,
+            f"p {bottom}": (edges[i] + edges[i + 1]) / 2,
+            f"p {top}": (edges[j] + edges[j + 1]) / 2,
             "n": n,
         }
         for i, j, n in found["cells"]
-    ]
-
-
-def overlaps(report: Report) -> Rows:
-    """Jaccard index of the dropped sets of each pair of objectives."""
-    found = report["overlap"]
-    if not found or len(found.get("objectives", ())) < 2:
-        return []
-    names = found["objectives"]
-    return [
-        {"first": a, "second": b, "jaccard": found["jaccard"][i][j]}
-        for i, a in enumerate(names)
-        for j, b in enumerate(names)
     ]
 
 

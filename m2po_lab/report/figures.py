@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from m2po_lab.report import drawing
+from m2po_lab.report import drawing, drawing_whatif, whatif_data
 from m2po_lab.report import figure_data as data
 from m2po_lab.report.figure_data import Marks, Report, Rows
+
+WIDTH, LINE = 5.4, 0.2
+"""Inches: narrow enough to be read on a phone, where all of it is as wide as the screen."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Figure:
         rows: report -> the numbers it shows; empty if the report lacks them.
         draw: draws the rows and marks into `panels` axes, one above the other.
         panels: how many axes it needs.
-        height: inches.
+        height: inches, those of the lines of `lines` aside.
+        lines: column of the rows of which each different value takes a line more, `LINE` high.
         marks: report -> named positions to mark.
     """
 
@@ -34,8 +38,14 @@ class Figure:
     rows: Callable[[Report], Rows]
     draw: Callable[[Rows, Marks, Sequence[Any]], None]
     panels: int = 1
-    height: float = 3.2
+    height: float = 2.9
+    lines: str = ""
     marks: Callable[[Report], Marks] = data.unmarked
+
+    def size(self, rows: Rows) -> tuple[float, float]:
+        """Width and height for these rows, in inches."""
+        lines = len({row[self.lines] for row in rows}) if self.lines else 0
+        return WIDTH, self.height + LINE * lines
 
 
 FIGURES: tuple[Figure, ...] = (
@@ -52,11 +62,11 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "probabilities",
         "Probability under both policies",
-        "Sampled tokens; on the diagonal the two agree. Below it the numerator policy has given a "
-        "token up: ESS hardly sees these.",
+        "Sampled tokens; on the diagonal the two agree. Below it the trainer has given a token up: "
+        "ESS hardly sees these.",
         data.probabilities,
         drawing.probabilities,
-        height=4.6,
+        height=4.0,
     ),
     Figure(
         "by_lag",
@@ -73,7 +83,15 @@ FIGURES: tuple[Figure, ...] = (
         data.several(data.steps),
         drawing.by_step,
         panels=3,
-        height=6.2,
+        height=5.4,
+    ),
+    Figure(
+        "facts",
+        "Reward and entropy by step",
+        "Means over the rows and the tokens of a step.",
+        data.several(data.facts),
+        drawing.facts,
+        height=2.4,
     ),
     Figure(
         "by_quadrant",
@@ -104,7 +122,17 @@ FIGURES: tuple[Figure, ...] = (
         data.several(data.metrics),
         drawing.metrics,
         panels=data.MOST_PANELS,
-        height=7.5,
+        height=6.5,
+    ),
+    Figure(
+        "objectives",
+        "What each trust region would do",
+        "Share of the counted tokens that lose their gradient; beside a bar, with advantages, the "
+        "share of the unclipped gradient mass that is kept.",
+        whatif_data.objectives,
+        drawing_whatif.objectives,
+        height=0.9,
+        lines="objective",
     ),
     Figure(
         "clip_sweep",
@@ -122,11 +150,43 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "overlap",
-        "Do the trust regions drop the same tokens?",
-        "Jaccard index of the dropped sets: tokens that both drop over tokens that either drops.",
-        data.overlaps,
-        drawing.overlap,
-        height=5.0,
+        "Which objectives drop the same tokens",
+        "Tokens that both drop over tokens that either drops. Objectives with the same set stand "
+        "on one line, +n for how many others.",
+        whatif_data.overlaps,
+        drawing_whatif.overlap,
+        height=1.2,
+        lines="first",
+    ),
+    Figure(
+        "lost_by_probability",
+        "Which tokens lose their gradient, by probability",
+        "Share of the tokens of each bin of the behavior policy's probability that a set holds. "
+        "Rare tokens are those that exploration rests on.",
+        whatif_data.lost_by("probability"),
+        drawing_whatif.lost,
+        height=1.0,
+        lines="objective",
+    ),
+    Figure(
+        "lost_by_entropy",
+        "Which tokens lose their gradient, by entropy",
+        "Share of the tokens of each bin of entropy (nats) that a set holds. High entropy marks "
+        "the tokens at which a response branches.",
+        whatif_data.lost_by("entropy"),
+        drawing_whatif.lost,
+        height=1.0,
+        lines="objective",
+    ),
+    Figure(
+        "worst",
+        "The tokens with the largest |d|, in context",
+        "Framed: the token itself. Red is masked by M2PO in its scope, orange active and kept, "
+        "grey neither.",
+        whatif_data.worst,
+        drawing_whatif.worst,
+        height=0.8,
+        lines="rank",
     ),
 )
 

@@ -19,6 +19,7 @@ class Column:
         cells: its texts, one a line.
         left: aligned left instead of right.
         style: a rich style for the cells.
+        long: its texts may be folded on a page; a terminal folds the first column only.
         drop: 0 stays whatever the width; of the others the highest goes first.
     """
 
@@ -26,6 +27,7 @@ class Column:
     cells: Sequence[str]
     left: bool = False
     style: str = ""
+    long: bool = False
     drop: int = 0
 
     @property

@@ -8,6 +8,19 @@ from m2po_lab.report.grid import Column
 
 
 @dataclass(frozen=True)
+class View:
+    """How much of a report to show.
+
+    Attributes:
+        by: breakdowns, out of BREAKDOWNS.
+        whole: long tables to their end; otherwise their first lines, with a word where the rest is.
+    """
+
+    by: Sequence[str] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Words:
     """A sentence or a paragraph.
 
@@ -43,17 +56,39 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Cards:
+    """Numbers that must stand together: term, value, meaning; a terminal has them in a table."""
+
+    entries: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
 class Token:
     """One token of a context.
 
     Attributes:
         text: what to show.
-        marks: any of worst, active, masked; "" for none.
+        marks: any of worst, active, masked, unsure; "" for none.
         note: its numbers.
     """
 
     text: str
     marks: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A part of a response around one token.
+
+    Attributes:
+        before, token, after: the part in three; all of it is `before` where the place is unknown.
+        note: where it was cut.
+    """
+
+    before: str
+    token: str
+    after: str
     note: str
 
 
@@ -64,26 +99,40 @@ class Context:
     Attributes:
         caption: which response.
         tokens: in order.
-        text: the response in words, if the log has it.
+        excerpt: the response in words, if the log has it.
     """
 
     caption: str
     tokens: Sequence[Token] = ()
-    text: str = ""
+    excerpt: Excerpt | None = None
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One finding, with its evidence written out."""
+    """One finding; what it was seen by stands under `Proof`.
+
+    Attributes:
+        message, advice: "" where only the head is shown, and `Proof` has them.
+    """
 
     severity: str
     id: str
     title: str
+    message: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What one finding was seen by, in numbers, and where such a thing was reported."""
+
+    severity: str
+    id: str
     message: str
-    seen: str
     advice: str
+    seen: str
     source: str
 
 
-Item: TypeAlias = Words | Grid | Plot | Context | Judgement
+Item: TypeAlias = Words | Grid | Plot | Cards | Context | Judgement | Proof
 Report: TypeAlias = dict[str, Any]

@@ -23,6 +23,8 @@ TELLING = (
     r"length/?(?:_?mean)$",
 )
 """What to show first, as patterns of metric names."""
+BY_VERSION = ("trl-metrics",)
+"""Frameworks whose logged step is a trainer version, up to an offset."""
 _SILENT = re.compile(r"(?:^|/)(?:tim(?:e|ing)|perf|num_turns|training/epoch)|(?:max|min|std)$")
 
 
@@ -40,13 +42,44 @@ def what_the_trainer_logged(report: Report) -> Iterator[Item]:
     shown = telling(metrics if isinstance(metrics, list) else None)
     if not shown:
         return
-    yield Grid(_table(shown), f"What the trainer logged ({len(shown)} of {len(metrics)} metrics)")
-    joined = {m["source"]: (m.get("step_offset", 0), m.get("shared_steps", 0)) for m in metrics}
-    for source, (offset, shared) in joined.items():
-        if shared:
-            ahead = f"; its steps are {offset} ahead of the tokens'" if offset else ""
-            yield Words(f"{plain(source)} is joined by step{ahead}.", tone="aside")
+    of = f"{len(shown)} of {len(metrics)} metrics; the JSON has all"
+    yield Grid(_table(shown), f"What the trainer logged ({of})")
     yield Plot("metrics")
+    fullest = {m["source"]: m for m in sorted(metrics, key=lambda m: m.get("shared_steps", 0))}
+    for source, metric in fullest.items():
+        yield from _joined(report, plain(source), metric)
+
+
+def joins(report: Report, metric: dict[str, Any]) -> bool:
+    """Whether a metric's steps are known to be steps of the tokens.
+
+    Tokens without a step of their own have the trainer's version for one. It counts updates, and a
+    metric file may count rollout batches; only of some frameworks is it known how the two meet.
+    """
+    named = any("step" in source["columns"] for source in report["inputs"] if source["tokens"])
+    known = named or metric["framework"] in BY_VERSION
+    return bool(metric.get("shared_steps")) and known
+
+
+def _joined(report: Report, source: str, metric: dict[str, Any]) -> Iterator[Item]:
+    """Say how the steps of a metric file meet those of the tokens, if they do."""
+    shared, offset = metric.get("shared_steps", 0), metric.get("step_offset", 0)
+    if not shared or report["primary"] is None:
+        return
+    if not joins(report, metric):
+        yield Words(
+            f"{source} is not joined to the tokens: their steps are trainer versions, and nothing "
+            "says which of its steps they belong to.",
+            tone="aside",
+        )
+        return
+    steps = len(report["ratios"][report["primary"]]["by_step"] or [])
+    ahead = f"; its steps are {offset} ahead of the tokens'" if offset else ""
+    yield Words(
+        f"{source} is joined to the tokens by step: {count(shared)} of their {count(steps)} steps "
+        f"are in it{ahead}.",
+        tone="aside",
+    )
 
 
 def _table(metrics: list[dict[str, Any]]) -> list[Column]:

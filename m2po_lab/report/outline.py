@@ -1,45 +1,42 @@
-"""The order of the report: five questions, the same in every medium."""
+"""The order of the report, the same in every medium: the verdict, the numbers, the evidence."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from m2po_lab.report.drift import how_far
-from m2po_lab.report.findings import by_severity, counted, what_to_look_at
-from m2po_lab.report.format import number, percent, plain
-from m2po_lab.report.items import Item, Report
+from m2po_lab.report.findings import (
+    by_severity,
+    counted,
+    what_it_was_seen_by,
+    what_to_look_at,
+)
+from m2po_lab.report.format import plain
+from m2po_lab.report.items import Item, Report, View
 from m2po_lab.report.sources import can_it_be_trusted, what_was_read
 from m2po_lab.report.whatif import trust_regions
 
 BREAKDOWNS = ("lag", "step", "quadrant", "position", "probability")
 DEFAULT_BY = ("lag", "step", "quadrant")
 
-SECTIONS: tuple[tuple[str, str, Callable[[Report, Sequence[str]], Iterator[Item]]], ...] = (
+SECTIONS: tuple[tuple[str, str, Callable[[Report, View], Iterator[Item]]], ...] = (
+    ("look", "What to look at", what_to_look_at),
     ("read", "What was read", what_was_read),
     ("trust", "Can it be trusted", can_it_be_trusted),
     ("drift", "How far off-policy, and where", how_far),
     ("regions", "What each trust region would do to these tokens", trust_regions),
-    ("look", "What to look at", what_to_look_at),
+    ("seen", "What the findings were seen by", what_it_was_seen_by),
 )
-"""Anchor, question, and what answers it from the report and the breakdowns to show."""
-
-HEADLINE = (
-    ("M2", "m2", "mean of d², all tokens", number),
-    ("ESS/n", "ess_fraction", "blind to r -> 0", number),
-    ("k1", "k1", "KL estimate, -mean of d", number),
-    ("min d", "log_ratio_min", "lower tail", number),
-    ("max d", "log_ratio_max", "upper tail", number),
-    ("top 1 %", "top1pct_m2_share", "share of M2 in the 1 % largest |d|", percent),
-)
-"""The numbers that must stand together."""
+"""Anchor, title, and what answers it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One question with its answer.
+    """One section.
 
     Attributes:
         id: anchor.
-        title: the question.
+        title: the question it answers.
         content: the answer.
     """
 
@@ -57,49 +54,61 @@ class Document:
         version: of the program.
         partial: the reading was stopped early.
         counts: severity and how many findings, in words.
-        headline: term, value, meaning.
-        parts: the questions in order.
-        last: what to do next.
+        parts: the sections in order.
+        last: the verdict in a line, and what to do next.
     """
 
     title: str
     version: str
     partial: bool
     counts: Sequence[tuple[str, str]]
-    headline: Sequence[tuple[str, str, str]]
     parts: Sequence[Part]
     last: str = ""
 
 
-def document(report: Report, by: Sequence[str] = DEFAULT_BY) -> Document:
+def document(report: Report, view: View) -> Document:
     """Lay a report out.
 
     Args:
         report: what `Analysis.to_dict()` gives.
-        by: which breakdowns to show, out of BREAKDOWNS.
+        view: how much of it to show.
     """
     findings = by_severity(report["findings"])
-    more = (f"More on one of them: m2po-lab analyze --explain {f['id']}" for f in findings)
+    counts = counted(findings)
     return Document(
         title=_title(report),
         version=report["version"],
         partial=report["partial"],
-        counts=counted(findings),
-        headline=_headline(report),
-        parts=[Part(id, title, list(items(report, by))) for id, title, items in SECTIONS],
-        last=next(more, ""),
+        counts=counts,
+        parts=[Part(id, title, list(items(report, view))) for id, title, items in SECTIONS],
+        last=_last([finding["id"] for finding in findings], [text for _, text in counts]),
     )
 
 
+def _last(ids: list[str], counts: list[str]) -> str:
+    """The verdict once more, for a terminal that shows the end."""
+    if not ids:
+        return f"{', '.join(counts)}."
+    more = f"More on one of them: m2po-lab analyze --explain {ids[0]}"
+    return f"{', '.join(counts)}: {', '.join(ids)}. {more}"
+
+
 def _title(report: Report) -> str:
-    paths = [plain(source["path"], limit=80) for source in report["inputs"]]
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}" if paths else "Nothing was read"
+    """Name what was read: the input with most tokens, and how many more."""
+    sources = sorted(report["inputs"], key=lambda source: -(source["tokens"] or 0))
+    if not sources:
+        return "Nothing was read"
+    more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
+    return f"{short_name(sources[0]['path'])}{more}"
 
 
-def _headline(report: Report) -> list[tuple[str, str, str]]:
-    """The headline of the primary ratio over all tokens."""
-    if report["primary"] is None:
-        return []
-    stats = report["ratios"][report["primary"]]["all"]
-    return [(head, write(stats[field]), words) for head, field, words, write in HEADLINE]
+def short_name(path: str) -> str:
+    """Name a log by the end of its path: a file by its name, a directory with the one above.
+
+    >>> short_name("/runs/seven/rollouts/"), short_name("s3://bucket/a/steps.jsonl")
+    ('seven/rollouts', 'steps.jsonl')
+    """
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    names = [part for part in parts if part != "/" and not part.endswith(":")]
+    some = names[-1:] if names and "." in names[-1] else names[-2:]
+    return plain("/".join(some) or path, limit=60)

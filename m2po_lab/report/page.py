@@ -6,7 +6,7 @@ are inline SVG made from numbers; text from a log reaches the page through autoe
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -14,11 +14,31 @@ import jinja2
 from markupsafe import Markup
 
 from m2po_lab.report.grid import Column
-from m2po_lab.report.items import Context, Grid, Item, Judgement, Words
+from m2po_lab.report.items import (
+    Cards,
+    Context,
+    Grid,
+    Item,
+    Judgement,
+    Plot,
+    Proof,
+    View,
+    Words,
+)
 from m2po_lab.report.outline import BREAKDOWNS, Document, document
 from m2po_lab.report.plots import Drawn
 
-KINDS = {Words: "words", Grid: "table", Judgement: "finding", Context: "context"}
+KINDS: dict[type[Item], str] = {
+    Words: "words",
+    Grid: "table",
+    Plot: "figure",
+    Cards: "cards",
+    Context: "context",
+    Judgement: "finding",
+    Proof: "proof",
+}
+TOGETHER = (Plot, Context, Judgement, Proof)
+"""Items of one of these kinds in a row stand side by side where the page is wide enough."""
 
 
 def page(
@@ -31,7 +51,7 @@ def page(
         drawn: its figures.
         by: breakdowns to show.
     """
-    return html(document(report, by), drawn)
+    return html(document(report, View(by, whole=True)), drawn)
 
 
 def html(laid_out: Document, drawn: Sequence[Drawn] = ()) -> str:
@@ -54,12 +74,21 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(kind=_kind, lines=_lines, side=_side, own=Markup)
+    environment.filters.update(blocks=_blocks, lines=_lines, side=_side, own=Markup)
     return environment.get_template("page.html")
 
 
-def _kind(item: Item) -> str:
-    return KINDS.get(type(item), "figure")
+def _blocks(content: Sequence[Item], figures: Container[str]) -> Iterator[tuple[str, list[Item]]]:
+    """Items that stand together, with the kind of the first: a table and its figures, or alike."""
+    shown = [i for i in content if not isinstance(i, Plot) or i.name in figures]
+    while shown:
+        like = type(shown[0])
+        follow = Plot if like is Grid else like
+        n = 1
+        while n < len(shown) and isinstance(shown[n], follow) and follow in TOGETHER:
+            n += 1
+        yield KINDS[like], shown[:n]
+        shown = shown[n:]
 
 
 def _lines(columns: Sequence[Column]) -> Iterator[list[tuple[Column, str]]]:
@@ -69,4 +98,5 @@ def _lines(columns: Sequence[Column]) -> Iterator[list[tuple[Column, str]]]:
 
 
 def _side(column: Column) -> str:
-    return " ".join(n for n, on in (("left", column.left), ("dim", column.style)) if on)
+    found = (("left", column.left), ("dim", column.style), ("fold", column.long))
+    return " ".join(name for name, on in found if on)

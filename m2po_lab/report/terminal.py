@@ -10,7 +10,17 @@ from rich.padding import Padding
 from rich.text import Text
 
 from m2po_lab.report.grid import fit
-from m2po_lab.report.items import Context, Grid, Item, Judgement, Plot, Words
+from m2po_lab.report.items import (
+    Cards,
+    Context,
+    Grid,
+    Item,
+    Judgement,
+    Plot,
+    Proof,
+    View,
+    Words,
+)
 from m2po_lab.report.outline import DEFAULT_BY, Document, document
 
 WIDEST = 100
@@ -18,6 +28,8 @@ NARROWEST = 60
 INDENT = 2
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan", "aside": "dim"}
 
+UNSEEN = (Plot, Context, Cards)
+"""What a terminal leaves out."""
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _LINE_END = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
 
@@ -37,7 +49,7 @@ def render(
         color: whether to use ANSI styles.
         by: which breakdowns to show, out of BREAKDOWNS.
     """
-    return write(document(report, by), width=width, color=color)
+    return write(document(report, View(by)), width=width, color=color)
 
 
 def write(laid_out: Document, *, width: int = WIDEST, color: bool = False) -> str:
@@ -60,7 +72,7 @@ def write(laid_out: Document, *, width: int = WIDEST, color: bool = False) -> st
 
 
 def _lines(laid_out: Document, width: int) -> Iterator[RenderableType]:
-    yield Text.assemble(("M2PO Lab", "bold"), f" {laid_out.version}")
+    yield Text.assemble(("M2PO Lab", "bold"), f" {laid_out.version}: {laid_out.title}")
     if laid_out.partial:
         yield Text(
             "PARTIAL: reading stopped early; this covers what was read.", style="bold yellow"
@@ -72,18 +84,17 @@ def _lines(laid_out: Document, width: int) -> Iterator[RenderableType]:
         for item in part.content:
             for renderable in _shown(item, before, width):
                 yield Padding(renderable, (0, 0, 0, INDENT))
-            before = before if isinstance(item, Plot | Context) else item
-    if laid_out.counts:
+            before = before if isinstance(item, UNSEEN) else item
+    if laid_out.last:
         yield Text()
-        counts = ", ".join(text for _, text in laid_out.counts)
-        yield Text.assemble((f"{counts}.", "bold"), f" {laid_out.last}")
+        yield Text(laid_out.last)
 
 
 def _shown(item: Item, before: Item | None, width: int) -> Iterator[RenderableType]:
     """Render one item; tables and findings stand apart from what is before them."""
-    if isinstance(item, Plot | Context):
+    if isinstance(item, UNSEEN):
         return
-    if isinstance(before, Grid) or (before is not None and isinstance(item, Grid | Judgement)):
+    if before is not None and _apart(item, before):
         yield Text()
     if isinstance(item, Words):
         tone = STYLES.get(item.tone, "")
@@ -94,14 +105,28 @@ def _shown(item: Item, before: Item | None, width: int) -> Iterator[RenderableTy
             yield Text(item.caption, style="bold")
         yield fit(item.columns, width)
     elif isinstance(item, Judgement):
-        yield _judgement(item)
+        head = Text.assemble(
+            (item.severity, STYLES[item.severity]), f"  {item.id}: ", (item.title, "bold")
+        )
+        yield _headed(head, item.message, _led("do: ", item.advice))
+    elif isinstance(item, Proof):
+        advice, source = _led("do: ", item.advice), _led("source: ", item.source)
+        head = Text(item.id, style="bold")
+        yield _headed(head, item.message, advice, f"seen: {item.seen}", source)
 
 
-def _judgement(item: Judgement) -> RenderableType:
-    body: list[RenderableType] = [Text(item.message), Text(f"seen: {item.seen}", style="dim")]
-    if item.advice:
-        body.append(Text(f"do: {item.advice}"))
-    head = Text.assemble(
-        (item.severity, STYLES[item.severity]), f"  {item.id}: ", (item.title, "bold")
-    )
-    return Group(head, Padding(Group(*body), (0, 0, 0, INDENT)))
+def _apart(item: Item, before: Item) -> bool:
+    """Tables stand apart, findings too unless both are heads only."""
+    if isinstance(item, Judgement) and isinstance(before, Judgement):
+        return bool(item.message or before.message)
+    return isinstance(before, Grid) or isinstance(item, Grid | Judgement)
+
+
+def _led(lead: str, text: str) -> str:
+    return f"{lead}{text}" if text else ""
+
+
+def _headed(head: Text, *texts: str) -> RenderableType:
+    """A head with what belongs to it further in."""
+    body = [Text(text) for text in texts if text]
+    return Group(head, Padding(Group(*body), (0, 0, 0, INDENT))) if body else head

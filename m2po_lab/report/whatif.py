@@ -1,14 +1,14 @@
 """What each trust region would do to these tokens, as tables and sentences."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from m2po_lab.report.dropped import who_drops_what
 from m2po_lab.report.format import count, number, percent, plain
 from m2po_lab.report.grid import Column
-from m2po_lab.report.items import Grid, Item, Plot, Report, Words
-
-MOST_OBJECTIVES = 12
-"""Objectives shown; the JSON holds every one that can be computed."""
+from m2po_lab.report.items import Grid, Item, Plot, Report, View, Words
+from m2po_lab.report.objectives import ELSEWHERE, MOST_OBJECTIVES, computable, objective_table
+from m2po_lab.report.sources import remarks_on
 
 SHOWN = {
     "clip": (0.01, 0.05, 0.1, 0.2, 0.28, 0.5, 1.0, 4.0),
@@ -16,59 +16,62 @@ SHOWN = {
 }
 """Points of a sweep that are shown; the JSON holds every one."""
 
-_COLUMNS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("no gradient", "zero_gradient_fraction", percent),
-    ("at A>0", "binding_fraction_positive", percent),
-    ("at A<0", "binding_fraction_negative", percent),
-    ("mass kept", "mass_kept", percent),
-    ("mean w", "weight_mean", number),
-    ("ESS of w", "weight_ess_fraction", number),
-)
-
 _SWEEPS = {
     "clip": ("clip at eps", "no gradient", "eps", "fraction"),
     "budget": ("M2PO at budget", "masked", "budget", "masked_fraction"),
 }
 
-FIRST = ("ppo", "dapo", "dual_clip", "m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
-"""Shown before the others: the clips, then M2PO and the variants of it that are in use."""
 
-
-def trust_regions(report: Report, by: Sequence[str] = ()) -> Iterator[Item]:
+def trust_regions(report: Report, view: View) -> Iterator[Item]:
     """Compare the objectives, then show the sweeps and how stale the data could get."""
-    objectives = report["objectives"] or {}
-    if not chosen(objectives):
+    objectives, names = report["objectives"] or {}, computable(report)
+    for source in report["inputs"]:
+        yield from remarks_on(source, "trust region")
+    if not names:
         yield Words("Not computable: it needs two log-prob columns and, mostly, advantages.")
         return
-    yield Words(
-        "A clip drops tokens one by one; M2PO masks the largest |d| among active tokens until "
-        "their M2 is within the budget. no gradient: share of the counted tokens with A != 0 that "
-        "are dropped, then by the sign of A. mass kept: share of the unclipped gradient mass "
-        "sum r|A| that is left. w: weight of A in the gradient, over tokens with A != 0, dropped "
-        "ones as 0.",
-        tone="aside",
-    )
-    yield Grid(objective_table(objectives), f"Objectives, on {_which(objectives)}")
+    yield Words(_explained(objectives, names), tone="aside")
+    shown = names if view.whole else names[:MOST_OBJECTIVES]
+    rest = f"; {len(shown)} of {len(names)}, {ELSEWHERE}" if len(shown) < len(names) else ""
+    caption = f"Objectives, on {_which(objectives, names)}{rest}"
+    yield Grid(objective_table(objectives, shown), caption)
+    yield Plot("objectives")
+    sweeps = [kind for kind in _SWEEPS if (report["sweeps"] or {}).get(kind)]
+    for kind in sweeps:
+        yield Grid(sweep_table(report["sweeps"], kind))
     if objectives.get("m2po"):
         yield Words(m2po_sentence(objectives["m2po"], budget_of(report)))
-    for kind in _SWEEPS:
-        if (report["sweeps"] or {}).get(kind):
-            yield Grid(sweep_table(report["sweeps"], kind))
-            yield Plot(f"{kind}_sweep")
-    yield Plot("overlap")
+    for kind in sweeps:
+        yield Plot(f"{kind}_sweep")
+    yield from who_drops_what(report, view)
     if report["reach"]:
         yield Words("", lead="How stale could the data get")
         for text in reach_lines(report["reach"]):
             yield Words(text)
 
 
-def _which(objectives: dict[str, Any]) -> str:
+def _explained(objectives: dict[str, Any], names: Sequence[str]) -> str:
+    """What a trust region is, and what the columns of the table mean."""
+    rule = (
+        "A trust region drops tokens that are too far off policy. A clip drops them one by one; "
+        "M2PO masks the largest |d| among active tokens until their M2 is within the budget. "
+    )
+    if all(objectives[name].get("mass_kept") is None for name in names):
+        return rule + (
+            "no gradient: share of the counted tokens that are dropped, whatever the advantage. "
+            "w: weight of the advantage in the gradient, dropped tokens as 0."
+        )
+    return rule + (
+        "no gradient: share of the counted tokens with A != 0 that are dropped, then by the sign "
+        "of A. w: weight of A in the gradient, over tokens with A != 0, dropped ones as 0. mass "
+        "kept: sum |w A| over sum r|A|, the unclipped one's. variance: that of w A over that of "
+        "r A."
+    )
+
+
+def _which(objectives: dict[str, Any], names: Sequence[str]) -> str:
     """Which tokens the objectives were judged on."""
-    sampled = [
-        objectives[name]["tokens"]
-        for name in chosen(objectives)
-        if objectives[name].get("exact") is False
-    ]
+    sampled = [objectives[n]["tokens"] for n in names if objectives[n].get("exact") is False]
     return f"a sample of {count(min(sampled))} tokens" if sampled else "the counted tokens"
 
 
@@ -77,28 +80,6 @@ def budget_of(report: Report) -> float | None:
     params = (report["objectives"].get("m2po") or {}).get("params") or {}
     value: float | None = params.get("budget")
     return value
-
-
-def chosen(objectives: dict[str, Any]) -> list[str]:
-    """Names of the objectives to show: the familiar ones first, then in the order given."""
-    names = [name for name, result in objectives.items() if result is not None]
-    first = [name for name in FIRST if name in names]
-    return (first + [name for name in names if name not in FIRST])[:MOST_OBJECTIVES]
-
-
-def objective_table(objectives: dict[str, Any]) -> list[Column]:
-    """Lay out the share of tokens each objective leaves without a gradient, and its weights."""
-    names = chosen(objectives)
-    results = [_with_masked_share(objectives[name]) for name in names]
-    columns = [Column("objective", names, left=True)]
-    for head, field, write in _COLUMNS:
-        columns.append(Column(head, [write(result.get(field)) for result in results]))
-    return columns
-
-
-def _with_masked_share(result: dict[str, Any]) -> dict[str, Any]:
-    """An objective that masks leaves exactly its masked tokens without a gradient."""
-    return {"zero_gradient_fraction": result.get("masked_fraction"), **result}
 
 
 def m2po_sentence(result: dict[str, Any], budget: float | None) -> str:
@@ -114,7 +95,7 @@ def m2po_sentence(result: dict[str, Any], budget: float | None) -> str:
     low, high = result.get("masked_low"), result.get("masked_high")
     bracket = f" (between {count(low)} and {count(high)})" if low != high else ""
     edge = result.get("threshold")
-    where = f" (|d| from {number(edge)} up)" if edge is not None else ""
+    where = f" (each with |d| of {number(edge)} or more)" if edge is not None else ""
     return (
         f"{head}{before}; masks {count(masked)}{bracket} of them{where}, "
         f"which leaves M2 {number(result.get('m2_after'))}."

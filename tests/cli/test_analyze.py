@@ -187,6 +187,11 @@ def test_demo_needs_no_argument_and_says_where_the_report_lies(run, tmp_path):
     assert (tmp_path / "m2po-lab-demo" / "report.html").exists()
     assert "m2po-lab-demo/bandit/report.html" in done.stdout
     assert (tmp_path / "m2po-lab-demo" / "bandit" / "report.html").exists()
+    said = "The reward of its 4 rollout batches: 0.94, 1.00, 0.19, 0.00."
+    assert said in done.stdout
+    rows = json.loads((tmp_path / "m2po-lab-demo" / "figures" / "by_step.json").read_text())["rows"]
+    drawn = [row["reward"] for row in rows if row["reward"] is not None]
+    assert [f"{reward:.2f}" for reward in drawn] == ["0.94", "1.00", "0.19", "0.00"]
 
 
 def test_explain_needs_no_log(call):

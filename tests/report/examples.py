@@ -56,6 +56,56 @@ def finding(**changes: Any) -> dict[str, Any]:
     return {**base, **changes}
 
 
+def lost(fraction: float) -> dict[str, Any]:
+    """Shares of two bins of probability and of entropy that an objective drops."""
+    return {
+        "lost_by_probability": [
+            {"low": 0.0, "high": 0.5, "n": 40, "fraction": 3 * fraction},
+            {"low": 0.5, "high": 1.0, "n": 462, "fraction": fraction},
+        ],
+        "lost_by_entropy": [
+            {"low": 0.0, "high": 0.5, "n": 500, "fraction": fraction},
+            {"low": 0.5, "high": None, "n": 2, "fraction": 0.5},
+        ],
+    }
+
+
+def neighbour(position: int, **changes: Any) -> dict[str, Any]:
+    """A token of the context of a worst one."""
+    base = {
+        "position": position, "token_id": 100 + position, "text": f" t{position}",
+        "log_ratio": -0.1, "advantage": 1.0, "keep": True,
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def worst() -> dict[str, Any]:
+    """A worst token among its neighbours, one of each kind."""
+    return {
+        "row_id": "step0/row1",
+        "step": 3,
+        "mini_batch": None,
+        "lag": 2,
+        "position": 1,
+        "log_ratio": -10.68,
+        "behavior_probability": 0.98,
+        "current_probability": 2e-5,
+        "advantage": -1.0,
+        "token_id": 101,
+        "text": " t1",
+        "response": "t0 t1 t2 t3",
+        "response_start": 7,
+        "response_characters": 40,
+        "response_at": [2, 5],
+        "context": [
+            neighbour(0),
+            neighbour(1, log_ratio=-10.68, advantage=-1.0, keep=False),
+            neighbour(2, log_ratio=0.1, text=None),
+            neighbour(3, keep=None),
+        ],
+    }
+
+
 def full() -> dict[str, Any]:
     """A report in which everything is computable."""
     return {
@@ -105,6 +155,8 @@ def full() -> dict[str, Any]:
                 "weight_mean": 0.98,
                 "weight_ess_fraction": 0.96,
                 "mass_kept": 0.93,
+                "variance_ratio": 0.83,
+                **lost(0.03),
             },
             "m2po": {
                 "params": {"budget": 0.04},
@@ -117,6 +169,7 @@ def full() -> dict[str, Any]:
                 "scope": "step",
                 "masked_low": 6,
                 "masked_high": 8,
+                **lost(0.02),
             },
             "clip_cov": None,
         },
@@ -172,16 +225,7 @@ def full() -> dict[str, Any]:
         "lengths": {"mean": 3.9},
         "groups": None,
         "entropy": None,
-        "worst": [
-            {
-                "row_id": "step0/row1",
-                "step": 3,
-                "lag": 2,
-                "position": 1,
-                "log_ratio": -10.68,
-                "behavior_probability": 0.98,
-            }
-        ],
+        "worst": [worst()],
         "metrics": [
             {
                 "name": name,

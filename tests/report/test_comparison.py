@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from m2po_lab.report.compared import document
 from m2po_lab.report.comparison import Run, compare_runs
 from m2po_lab.report.directory import write_comparison
 from m2po_lab.report.document import dumps
+from m2po_lab.report.items import View
 from m2po_lab.report.terminal import write
 
 REAL = Path(__file__).resolve().parents[1] / "data" / "real"
@@ -59,14 +61,14 @@ def test_runs_without_a_common_ratio_are_said_to_have_none(trl, tmp_path):
     path.write_text('{"rollout_log_probs": [-0.5], "old_log_probs": [-0.4]}\n' * 9)
     found = compare_runs([trl, run_of(path)])
     assert found["ratio"] is None
-    assert "Not computable" in write(document(found))
+    assert "Not computable" in write(document(found, View()))
 
 
 def test_a_comparison_is_strict_json_and_fits_the_terminal(trl, verl):
     found = compare_runs([trl, verl, trl])
     assert json.loads(dumps(found))["schema"] == "m2po-lab/compare/1"
     for width in (60, 80, 100):
-        lines = write(document(found), width=width).splitlines()
+        lines = write(document(found, View()), width=width).splitlines()
         assert max(map(len, lines)) <= width
 
 
@@ -77,3 +79,25 @@ def test_markup_in_a_name_stays_text_on_the_page(trl, verl, tmp_path):
     assert "<script" not in text
     assert "figure-compare_by_lag" in text
     assert (tmp_path / "figures" / "compare_by_step.csv").exists()
+
+
+def test_a_comparison_says_which_objectives_it_leaves_out_and_why(trl, verl):
+    said = " ".join(write(document(compare_runs([trl, verl]), View())).split())
+    tables = [run.report["objectives"] for run in (trl, verl)]
+    common = [name for name in tables[0] if all(table[name] for table in tables)]
+    assert f"{len(common)} of {len(tables[0])} objectives can be computed on every run." in said
+    missing = verl.report["not_computable"]
+    gone = [e for e in missing if e["what"].startswith("objectives/")]
+    n = sum(e["needs"] == "advantage" for e in gone)
+    assert n > 10
+    assert re.search(rf"B lacks [^.]*advantage \(for {n} of them\)", said)
+    assert re.search(r"A lacks [^.]*entropy \(for \d of them\)", said)
+
+
+def test_runs_are_called_by_their_short_names_unless_these_are_the_same(trl):
+    def title(*names):
+        return document(compare_runs([Run(n, trl.scan, trl.report) for n in names]), View()).title
+
+    assert title("/runs/one/a.jsonl", "/runs/two/b.jsonl") == "a.jsonl against b.jsonl"
+    same = "/runs/one/a.jsonl against /runs/two/a.jsonl"
+    assert title("/runs/one/a.jsonl", "/runs/two/a.jsonl") == same

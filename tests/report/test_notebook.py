@@ -2,8 +2,10 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from matplotlib import pyplot
 
 import m2po_lab
+from m2po_lab.report.figures import FIGURES
 from m2po_lab.report.notebook import Plots, as_html
 from tests.report import examples
 from tests.report.test_page import ATTACK, Elements, attacked
@@ -47,10 +49,23 @@ def test_a_report_without_ratio_shows_too():
 def test_every_figure_draws_on_axes_that_are_given(analysis, figure):
     for name in ("by_lag", "by_quadrant", "log_ratio", "clip_sweep"):
         axes = figure.add_subplot()
-        assert getattr(analysis.plot, name)(axes) is axes
+        assert getattr(analysis.plot, name)(axes) is figure
         assert axes.has_data()
     panels = list(figure.subplots(3, 1))
-    assert analysis.plot.by_step(panels) == panels
+    assert analysis.plot.by_step(panels) is figure
+    assert all(panel.has_data() for panel in panels)
+
+
+def test_every_figure_has_a_method_that_returns_it(analysis):
+    mpl.use("agg")
+    report = examples.full() | {"reward": None}
+    for figure in FIGURES:
+        drawn = getattr(Plots(report), figure.name)()
+        assert isinstance(drawn, mpl.figure.Figure)
+        assert len(drawn.axes) >= figure.panels
+        assert tuple(drawn.get_size_inches()) == pytest.approx(figure.size(figure.rows(report)))
+    assert not pyplot.get_fignums()
+    assert set(analysis.plot.names) <= {figure.name for figure in FIGURES}
 
 
 def test_a_figure_without_numbers_names_those_that_have_some(analysis):

@@ -1,5 +1,8 @@
 import base64
+import csv
 import hashlib
+import io
+import json
 import re
 from html.parser import HTMLParser
 
@@ -8,7 +11,7 @@ import pytest
 from m2po_lab.report.directory import write_report
 from m2po_lab.report.figures import FIGURES
 from m2po_lab.report.page import page
-from m2po_lab.report.plots import draw
+from m2po_lab.report.plots import Drawn, draw
 from tests.report import examples
 
 ATTACK = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&lt;{{7*7}}<svg onload=alert(1)>"
@@ -34,7 +37,9 @@ def attacked(value):
         examples.finding(title=value, message=value, advice=value, evidence={"row": value})
     ]
     report["not_computable"] = [{"what": value, "needs": value}]
-    report["worst"] = [{**report["worst"][0], "row_id": value, "text": value}]
+    texts = {"row_id": value, "text": value, "response": value, "response_at": [0, 5]}
+    context = [{**other, "text": value} for other in report["worst"][0]["context"]]
+    report["worst"] = [{**report["worst"][0], **texts, "context": context}]
     return report
 
 
@@ -87,11 +92,8 @@ def test_figures_are_the_same_bytes_for_the_same_report(drawn):
 
 
 def test_figures_follow_the_theme(drawn):
-    data_in_colour = {"overlap"}
     for item in drawn:
         assert "var(--ink)" in item.svg
-        if item.figure.name in data_in_colour:
-            continue
         assert not re.search(r'(?:fill|stroke)="#', item.svg)
 
 
@@ -111,3 +113,49 @@ def test_other_files_in_the_directory_are_left_alone(tmp_path):
     write_report(examples.bare(), tmp_path)
     assert (tmp_path / "notes.md").read_text(encoding="utf-8") == "mine"
     assert not list(tmp_path.rglob(".*"))
+
+
+def test_the_page_has_every_objective_and_the_terminal_says_so(drawn):
+    report = examples.full()
+    report["objectives"].update({f"o{i}": report["objectives"]["ppo"] for i in range(30)})
+    assert ">o29</th>" in page(report, drawn)
+
+
+def test_each_token_of_a_context_is_coloured_by_what_m2po_does_to_it(drawn):
+    spans = [a for tag, a in Elements(page(examples.full(), drawn)).found if tag == "span"]
+    noted = [a for a in spans if a.get("title")]
+    assert [a["class"] for a in noted] == ["", "worst masked", "active", "unsure"]
+    assert noted[1]["title"] == "position 1, token 101, d -10.68, A -1, masked"
+
+
+def test_the_response_is_shown_around_the_token_and_says_where_it_was_cut(drawn):
+    text = page(examples.full(), drawn)
+    assert "…t0<mark> t1</mark> t2 t3…" in text
+    assert "Response, characters 8 to 18 of 40." in text
+    report = examples.full()
+    report["worst"][0].update(response_start=0, response_characters=11, response_at=None)
+    text = page(report, drawn)
+    assert "<mark>" not in text
+    assert "the whole of it; the log does not say where in it the token stands" in text
+
+
+def test_every_figure_lies_beside_the_page_as_png_csv_and_json(tmp_path):
+    write_report(examples.full(), tmp_path)
+    folder = tmp_path / "figures"
+    assert {"objectives", "worst", "overlap", "by_lag"} <= {p.stem for p in folder.iterdir()}
+    for figure in FIGURES:
+        assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
+        table = (folder / f"{figure.name}.csv").read_text(encoding="utf-8")
+        rows = list(csv.DictReader(io.StringIO(table)))
+        data = json.loads((folder / f"{figure.name}.json").read_text(encoding="utf-8"))["rows"]
+        assert len(rows) == len(data) > 0
+        assert list(rows[0]) == list(data[0])
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t="])
+def test_no_text_of_a_log_is_a_formula_in_a_spreadsheet(start):
+    rows = [{"row_id": f"{start}cmd|' /C calc'!A0", "d": -10.68, "keep": None}]
+    (cells,) = csv.DictReader(io.StringIO(Drawn(FIGURES[0], rows, {}, "", b"").csv))
+    assert cells["row_id"].lstrip()[0] not in "=+-@"
+    assert "calc" in cells["row_id"]
+    assert (cells["d"], cells["keep"]) == ("-10.68", "")

@@ -1,19 +1,25 @@
 import re
+from pathlib import Path
 
 import pytest
 
+import m2po_lab
 from m2po_lab.report.outline import BREAKDOWNS
 from m2po_lab.report.terminal import render
 from m2po_lab.report.vocabulary import STATISTIC_LINES, SUBSETS
 from tests.report import examples
 
-QUESTIONS = [
+REAL = Path(__file__).resolve().parents[1] / "data" / "real"
+
+SECTIONS = [
+    "What to look at",
     "What was read",
     "Can it be trusted",
     "How far off-policy, and where",
     "What each trust region would do to these tokens",
-    "What to look at",
+    "What the findings were seen by",
 ]
+SCREEN = 40
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
@@ -25,9 +31,9 @@ def test_no_line_is_wider_than_the_terminal_or_100_columns(report, width):
 
 
 @pytest.mark.parametrize("report", [examples.full(), examples.bare()], ids=["full", "bare"])
-def test_the_five_questions_are_answered_in_order(report):
+def test_the_verdict_comes_first_then_the_numbers_then_the_evidence(report):
     text = render(report)
-    places = [text.index(f"\n{question}\n") for question in QUESTIONS]
+    places = [text.index(f"\n{title}\n") for title in SECTIONS]
     assert places == sorted(places)
 
 
@@ -78,6 +84,7 @@ def test_null_is_a_dash_and_never_a_zero():
     for field, _ in SUBSETS:
         report["ratios"]["current/behavior"][field] = examples.nothing()
     text = render(report, by=())
+    text = text[text.index("per token over the loss mask") :]
     for _, short, _ in STATISTIC_LINES[1:]:
         line = next(x for x in text.splitlines() if x.strip().startswith(short.strip() + " "))
         assert "–" in line
@@ -106,10 +113,114 @@ def test_a_long_breakdown_keeps_its_ends_and_its_peak():
 
 def test_findings_stand_errors_first_and_are_counted():
     text = render(examples.full())
-    part = text[text.index("What to look at") :]
+    part = text[: text.index("What was read")]
     assert part.index("error  non-finite") < part.index("warning  low-tail")
     assert part.index("warning  low-tail") < part.index("info  over-budget")
     assert "1 error, 1 warning, 1 note." in part
+    assert text.splitlines()[-2].startswith("1 error, 1 warning, 1 note: non-finite, low-tail")
+
+
+def test_what_is_wrong_fits_a_screen_however_much_is_wrong():
+    report = examples.full()
+    report["findings"] = [
+        examples.finding(id=f"low-tail-{i}", message="M2 is high. " * 12) for i in range(12)
+    ]
+    text = render(report)
+    first = text[: text.index("What was read")]
+    assert len(first.splitlines()) <= SCREEN
+    assert all(f"low-tail-{i}:" in first for i in range(12))
+    assert text.count("do: Watch M2") == 12
+
+
+@pytest.mark.parametrize("name", ["trl_grpo_bf16.jsonl", "verl_grpo_fp16.jsonl"])
+def test_the_verdict_on_a_real_run_fits_a_screen(name):
+    text = str(m2po_lab.analyze(REAL / name))
+    assert len(text[: text.index("What was read")].splitlines()) <= SCREEN
+
+
+def test_words_are_explained_before_a_finding_uses_them():
+    text = render(examples.full())
+    part = text[: text.index("What was read")]
+    for word in ("M2: mean of d²", "ESS/n: share", "d, r: log-ratio"):
+        assert part.index(word) < part.index("error  non-finite")
+
+
+def test_the_table_of_objectives_says_where_the_rest_is():
+    report = examples.full()
+    objectives = report["objectives"]
+    objectives.update({f"o{i}": objectives["ppo"] for i in range(20)})
+    text = render(report)
+    assert "12 of 22, all of them on the page (--out DIR)" in text
+    assert "  o9 " in text
+    assert "  o19" not in text
+
+
+def test_lost_tokens_variance_and_overlap_are_shown():
+    text = render(examples.full())
+    table = text[text.index("by probability under behavior") :].splitlines()
+    assert table[1].split() == ["dropped", "by", "0-0.5", "0.5-1"]
+    assert table[2].split() == ["(tokens)", "40", "462"]
+    assert table[3].split() == ["ppo", "9", "%", "3", "%"]
+    assert "by entropy in nats" in text
+    assert "0.5 up" in text
+    assert re.search(r"variance\n.*ppo.* 0\.83\n", text)
+    assert re.search(r"Which objectives drop the same tokens\n.*\n +ppo +9 +1 +1 +0\.6\n", text)
+
+
+def test_objectives_that_drop_the_same_tokens_share_a_line():
+    report = examples.full()
+    report["objectives"]["dapo"] = report["objectives"]["ppo"]
+    report["overlap"] = {
+        "objectives": ["ppo", "m2po", "dapo"],
+        "dropped": [9, 7, 9],
+        "jaccard": [[1.0, 0.6, 1.0], [0.6, 1.0, 0.6], [1.0, 0.6, 1.0]],
+    }
+    text = render(report)
+    assert re.search(r"  ppo, dapo +9 +1 +1 +0\.6\n", text)
+    assert "ppo +1" in text
+
+
+def test_the_own_trust_region_of_a_framework_is_said_where_trust_regions_are_compared():
+    report = examples.full()
+    remark = "prime-rl's trust region is on prob_delta, the difference of probabilities"
+    report["inputs"][0].update(format="prime-rl", remarks=[remark])
+    report["objectives"]["dppo_tv"] = report["objectives"]["ppo"]
+    text = render(report)
+    assert f"Note: {remark}" in text[text.index("What was read") : text.index("Can it be")]
+    part = text[text.index("What each trust region") :]
+    assert f"Note: {remark}" in part
+    assert part.index("dppo_tv") < part.index("ppo  ")
+
+
+def test_groups_are_said_in_plain_words():
+    report = examples.full()
+    report["groups"] = {"by": "prompt", "n": 32, "rows": 128, "sizes": {"4": 32}, "sampled": 1.0}
+    assert "groups: 32, each of 4 rows with the same prompt.\n" in render(report)
+    report["groups"] |= {"sizes": {"2": 30, "10": 2}, "constant_reward": 5}
+    assert (
+        "groups: 32, each of 2 to 10 rows with the same prompt; in 5 of them all rewards are equal"
+    ) in render(report)
+    report["groups"] |= {"constant_reward": 0}
+    assert "in none of them are all rewards equal" in render(report)
+
+
+def test_the_title_is_the_short_name_of_the_log():
+    report = examples.full()
+    report["inputs"][0]["path"] = "/home/someone/runs/seven/trl_grpo_bf16.jsonl"
+    assert render(report).splitlines()[0] == "M2PO Lab 0.1.0: trl_grpo_bf16.jsonl"
+    metrics = {**report["inputs"][0], "path": "/home/metrics.json", "rows": 0, "tokens": 0}
+    report["inputs"] = [metrics, {**report["inputs"][0], "path": "/home/runs/seven/rollouts"}]
+    assert render(report).splitlines()[0] == "M2PO Lab 0.1.0: seven/rollouts and 1 more"
+
+
+def test_metrics_are_joined_to_tokens_only_where_their_steps_are_known_to_meet():
+    report = examples.full()
+    assert "joined to the tokens by step: 3 of their 40 steps are in it; its" in render(report)
+    for metric in report["metrics"]:
+        metric.update(framework="metrics", step_offset=0)
+    assert "log_history.json is not joined to the tokens" in render(report)
+    report["inputs"][0]["columns"]["step"] = "global_step"
+    assert "3 of their 40 steps are in it." in render(report)
 
 
 def test_a_partial_report_says_so_at_the_top():
