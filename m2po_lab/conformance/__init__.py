@@ -13,7 +13,8 @@ under the one that sampled, advantages, the boolean loss mask, and the budget as
 tuple, aggregated as it likes. Only its gradient is read: a token is kept if its gradient is not 0.
 
 The batches are the 20 selection cases of the public implementations, which differ where ties,
-harmless outliers, A = 0 and float32 decide, and random heavy-tailed ones.
+harmless outliers, A = 0 and float32 decide, and random heavy-tailed ones. Each is one mini-batch:
+a function that is right here still selects per micro-batch where its trainer hands it those.
 """
 
 import inspect
@@ -21,10 +22,12 @@ import inspect
 import numpy as np
 
 from m2po_lab.conformance.cases import Case, random_cases, reference_cases
-from m2po_lab.conformance.probe import Loss, ask, compare, expect, name_divisor
-from m2po_lab.conformance.verdict import VARIANTS, Conformance, Counterexample
+from m2po_lab.conformance.divisor import misdivided, name_divisor
+from m2po_lab.conformance.probe import Answer, Loss, ask, compare, expect
+from m2po_lab.conformance.variants import VARIANTS, Variant
+from m2po_lab.conformance.verdict import Conformance, Counterexample
 
-__all__ = ["VARIANTS", "Case", "Conformance", "Counterexample", "check"]
+__all__ = ["VARIANTS", "Case", "Conformance", "Counterexample", "Variant", "check"]
 
 
 def check(loss: Loss, *, random_batches: int = 50, seed: int = 0) -> Conformance:
@@ -40,34 +43,50 @@ def check(loss: Loss, *, random_batches: int = 50, seed: int = 0) -> Conformance
         TypeError: the function does not return a tensor.
     """
     proximal = "proximal_logp" in inspect.signature(loss).parameters
-    matched = dict.fromkeys(VARIANTS, 0)
+    variants = {name: v for name, v in VARIANTS.items() if proximal or not v.proximal}
+    matched = dict.fromkeys(variants, 0)
     first: dict[str, Counterexample] = {}
-    exact = dict.fromkeys(VARIANTS, True)
-    divisors = []
+    exact = dict.fromkeys(variants, True)
+    asked: list[tuple[Case, Answer]] = []
     non_finite: dict[str, str] = {}
-    batches = 0
     for case in (*reference_cases(), *random_cases(random_batches, seed)):
         answer = ask(loss, case, proximal=proximal)
         if not np.isfinite(case.log_ratio).all():
             non_finite[case.name] = answer.text
             continue
-        batches += 1
-        divisors += [answer.divisor] if answer.divisor else []
-        for name in VARIANTS:
-            expected = expect(name, case, proximal=proximal)
+        asked.append((case, answer))
+        for name, variant in variants.items():
+            expected = expect(variant, case, proximal=proximal)
             agrees, same = compare(case, expected, answer)
             matched[name] += agrees
             exact[name] &= same or not agrees
             if not agrees and name not in first:
-                first[name] = Counterexample(name, case, expected.text, answer.text)
-    variant = next((name for name in VARIANTS if name not in first), None)
+                texts = f"keeps {expected.text}", f"keeps {answer.text}"
+                first[name] = Counterexample(name, case, *texts)
+    masks = next((name for name in variants if name not in first), None)
+    divisors = [answer.divisor for _, answer in asked if answer.divisor]
+    denominator = name_divisor(divisors)
+    if masks is not None and (example := _misdivided(masks, denominator, asked)):
+        first[masks] = example
     return Conformance(
-        variant=variant,
+        variant=None if masks in first else masks,
+        masks=masks,
         matched=matched,
-        batches=batches,
+        batches=len(asked),
         counterexamples=first,
-        ties=variant is not None and exact[variant],
+        ties=masks is not None and exact[masks],
         importance_weighted=all(d.uniform for d in divisors),
-        denominator=name_divisor(divisors),
+        denominator=denominator,
         non_finite=non_finite,
     )
+
+
+def _misdivided(
+    name: str, denominator: str, asked: list[tuple[Case, Answer]]
+) -> Counterexample | None:
+    """The first batch on which kept tokens are weighted or divided otherwise than in a variant."""
+    for case, answer in asked:
+        found = answer.divisor and misdivided(VARIANTS[name], denominator, answer.divisor)
+        if found:
+            return Counterexample(name, case, *found)
+    return None

@@ -8,31 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from m2po_lab.conformance.cases import Case, Mask
+from m2po_lab.conformance.divisor import Divisor, divisor
+from m2po_lab.conformance.variants import Variant
 from m2po_lab.core.objectives import objective
 
-WEIGHT_TOLERANCE = 1e-3
-"""Relative; float32 losses are good to about 1e-5, another weight is off by percents."""
-
 Loss: TypeAlias = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Divisor:
-    """What kept tokens were divided by, against the two counts it may be.
-
-    Attributes:
-        value: D in -gradient = r A / D, the median over kept tokens; NaN for none.
-        valid: valid tokens.
-        kept: kept tokens.
-        uniform: whether one D explains the gradient of every kept token.
-        decides: whether the counts are known, which a token with A = 0 hides.
-    """
-
-    value: float
-    valid: int
-    kept: int
-    uniform: bool
-    decides: bool
 
 
 @dataclass(frozen=True)
@@ -50,10 +30,11 @@ class Answer:
     divisor: Divisor | None = None
 
 
-def expect(name: str, case: Case, *, proximal: bool) -> Answer:
+def expect(variant: Variant, case: Case, *, proximal: bool) -> Answer:
     """What a variant keeps; an error where the code that it reproduces fails."""
+    chosen = objective(variant.objective, budget=case.budget, **variant.params)
     try:
-        keep = objective(name, budget=case.budget).keep(case.batch(proximal=proximal))
+        keep = chosen.keep(case.batch(proximal=proximal))
     except ValueError:
         return Answer(None, "nothing: the code it reproduces fails")
     mask = np.asarray(keep) & case.countable
@@ -90,7 +71,7 @@ def ask(loss: Loss, case: Case, *, proximal: bool) -> Answer:
         (slope,) = torch.autograd.grad(value.sum(), current, allow_unused=True)
         gradient = gradient if slope is None else slope.double().numpy()
     mask = (gradient != 0) & case.countable
-    return Answer(mask, rows_text(mask), _divisor(case, gradient, mask))
+    return Answer(mask, rows_text(mask), divisor(case, gradient, mask))
 
 
 def compare(case: Case, expected: Answer, answer: Answer) -> tuple[bool, bool]:
@@ -102,31 +83,6 @@ def compare(case: Case, expected: Answer, answer: Answer) -> tuple[bool, bool]:
         return True, True
     one, other = (np.sort(np.abs(case.log_ratio[a])) for a in (expected.mask, answer.mask))
     return np.array_equal(one, other), False
-
-
-def name_divisor(divisors: list[Divisor]) -> str:
-    """Name the count that explains every D: valid tokens, kept tokens, other."""
-    known = [d for d in divisors if np.isfinite(d.value) and d.decides]
-    for name, counts in (
-        ("valid tokens", [d.valid for d in known]),
-        ("kept tokens", [d.kept for d in known]),
-    ):
-        if np.allclose([d.value for d in known], counts, rtol=WEIGHT_TOLERANCE, atol=0):
-            return name
-    return "other"
-
-
-def _divisor(case: Case, gradient: npt.NDArray[Any], mask: Mask) -> Divisor:
-    """Estimate D from -gradient = r A / D on kept tokens, and whether one D explains all."""
-    valid, kept = int(case.keep.sum()), int(mask.sum())
-    decides = bool((case.countable == case.keep).all())
-    if not mask.any():
-        return Divisor(np.nan, valid, kept, uniform=True, decides=decides)
-    with np.errstate(over="ignore", invalid="ignore"):
-        each = -np.exp(case.log_ratio[mask]) * case.advantage[mask] / gradient[mask]
-    middle = float(np.median(each))
-    uniform = bool(np.all(np.abs(each - middle) <= WEIGHT_TOLERANCE * abs(middle)))
-    return Divisor(middle, valid, kept, uniform, decides)
 
 
 def rows_text(values: npt.NDArray[Any]) -> str:

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 from m2po_lab.conformance.cases import Case
 from m2po_lab.conformance.probe import rows_text
 
-VARIANTS = ("m2po", "m2po_released", "m2po_areal", "m2po_all_tokens")
-"""Objectives that a function can turn out to be, the paper's first."""
-
 
 @dataclass(frozen=True)
 class Counterexample:
@@ -19,14 +16,14 @@ class Counterexample:
     got: str
 
     def __str__(self) -> str:
-        """Batch, what the variant keeps and what the function keeps."""
+        """Batch, what the variant does and what the function does."""
         return "\n".join(
             (
                 f"not {self.variant}: {self.case.name}, budget {self.case.budget:g}",
                 f"  log-ratio {rows_text(self.case.log_ratio)}",
                 f"  advantage {rows_text(self.case.advantage)}",
-                f"  {self.variant} keeps {self.expected}",
-                f"  this function keeps {self.got}",
+                f"  {self.variant} {self.expected}",
+                f"  this function {self.got}",
             )
         )
 
@@ -36,17 +33,20 @@ class Conformance:
     """What was found out about a loss function; `str()` is the readable verdict.
 
     Attributes:
-        variant: the objective whose masks it has on every batch, or None.
+        variant: what it implements: same masks on every batch, same weight, and a denominator that
+            counts the same tokens (however it averages); None for none.
+        masks: the variant whose masks it has on every batch, whatever it does with them, or None.
         matched: variant -> on how many batches the mask agrees.
         batches: how many batches were asked.
         counterexamples: variant -> the first batch on which it does not agree.
         ties: whether of tied tokens always the same ones stay as in the variant.
         importance_weighted: whether every kept token is weighted by r = exp(l - mu) times A.
-        denominator: "valid tokens", "kept tokens" or "other": what a kept token is divided by.
+        denominator: what a kept token is divided by, one of `probe.DENOMINATORS` or "other".
         non_finite: case name -> what it did with a NaN or inf on a valid token.
     """
 
     variant: str | None
+    masks: str | None
     matched: dict[str, int]
     batches: int
     counterexamples: dict[str, Counterexample] = field(repr=False)
@@ -57,19 +57,24 @@ class Conformance:
 
     def __str__(self) -> str:
         """Verdict, what differs, and the first counterexample of the closest variant."""
-        closest = max(VARIANTS, key=lambda name: self.matched[name])
-        counts = ", ".join(f"{name} {self.matched[name]}" for name in VARIANTS)
+        closest = self.masks or max(self.matched, key=lambda name: self.matched[name])
+        counts = ", ".join(f"{name} {n}" for name, n in self.matched.items())
         lines = [
-            f"implements {self.variant}"
-            if self.variant
-            else f"implements no variant of M2PO; closest is {closest}",
+            self._headline(closest),
             f"  masks that agree, of {self.batches}: {counts}",
             f"  weight r A on kept tokens: {'yes' if self.importance_weighted else 'no'}",
             f"  divided by: {self.denominator}",
         ]
-        if self.variant and not self.ties:
+        if self.masks and not self.ties:
             lines.append("  of tied tokens others stay")
         lines += [f"  {name}: {what}" for name, what in self.non_finite.items()]
         if self.variant is None:
             lines.append(str(self.counterexamples[closest]))
         return "\n".join(lines)
+
+    def _headline(self, closest: str) -> str:
+        if self.variant:
+            return f"implements {self.variant}"
+        if self.masks:
+            return f"implements no variant of M2PO; only its masks are those of {closest}"
+        return f"implements no variant of M2PO; closest is {closest}"

@@ -1,6 +1,7 @@
 """Loss functions written elsewhere are recognised; ones that are nearly right are not."""
 
 import json
+import re
 from importlib.resources import files
 
 import numpy as np
@@ -57,6 +58,48 @@ def kept_denominator(current_logp, behavior_logp, advantage, keep, budget):
     return masked_surrogate(mask, current_logp, behavior_logp, advantage, mask.sum())
 
 
+def by_response(current_logp, behavior_logp, advantage, keep, budget):
+    """The paper's mask, but one weight a response, the mean log-ratio."""
+    mask = algorithm_1(current_logp, behavior_logp, advantage, keep, budget)
+    d = torch.where(keep, current_logp - behavior_logp, 0).detach()
+    ratio = torch.exp(d.sum(1, keepdim=True) / keep.sum(1, keepdim=True).clamp(min=1))
+    weight = torch.where(mask, ratio * advantage, 0)
+    return -(weight * current_logp).sum() / max(int(keep.sum()), 1)
+
+
+def surrogate(mask, current_logp, behavior_logp, advantage, keep):
+    return masked_surrogate(mask, current_logp, behavior_logp, advantage, keep.sum())
+
+
+def smallest_first(current_logp, behavior_logp, advantage, keep, budget):
+    """The mask inverted on H: the far tokens stay."""
+    right = algorithm_1(current_logp, behavior_logp, advantage, keep, budget)
+    d = (current_logp - behavior_logp).detach()
+    active = keep & (((advantage > 0) & (d > 0)) | ((advantage < 0) & (d < 0)))
+    mask = keep & (right ^ active)
+    return surrogate(mask, current_logp, behavior_logp, advantage, keep)
+
+
+def all_tokens(current_logp, behavior_logp, advantage, keep, budget):
+    """Any token may go, whichever side it moved to."""
+    moved = (current_logp - behavior_logp).detach().abs() * advantage.sign()
+    mask = algorithm_1(moved, torch.zeros_like(moved), advantage, keep, budget)
+    return surrogate(mask, current_logp, behavior_logp, advantage, keep)
+
+
+def other_side(current_logp, behavior_logp, advantage, keep, budget):
+    """The sign of the advantage turned over."""
+    mask = algorithm_1(current_logp, behavior_logp, -advantage, keep, budget)
+    return surrogate(mask, current_logp, behavior_logp, advantage, keep)
+
+
+def by_micro_batch(current_logp, behavior_logp, advantage, keep, budget):
+    """Right within each row, as if each were a mini-batch."""
+    columns = current_logp, behavior_logp, advantage, keep
+    rows = [algorithm_1(*(c[i : i + 1] for c in columns), budget) for i in range(len(keep))]
+    return surrogate(torch.cat(rows), current_logp, behavior_logp, advantage, keep)
+
+
 def unweighted(current_logp, behavior_logp, advantage, keep, budget):
     mask = algorithm_1(current_logp, behavior_logp, advantage, keep, budget)
     return -(torch.where(mask, current_logp * advantage, 0)).sum() / max(int(keep.sum()), 1)
@@ -73,6 +116,37 @@ def areal(current_logp, behavior_logp, advantage, keep, budget, proximal_logp):
     mask = keep.clone()
     mask[keep] = torch.isin(torch.arange(n), order[drop:])
     return masked_surrogate(mask, current_logp, behavior_logp, advantage, mask.sum())
+
+
+def areal_by_valid_tokens(current_logp, behavior_logp, advantage, keep, budget, proximal_logp):
+    kept_mean = areal(current_logp, behavior_logp, advantage, keep, budget, proximal_logp)
+    square = torch.where(keep, (behavior_logp - proximal_logp) ** 2, 0)
+    kept = objective("m2po_areal", budget=budget).keep(
+        TokenBatch(
+            current_logp=current_logp,
+            behavior_logp=behavior_logp,
+            proximal_logp=proximal_logp,
+            advantage=advantage,
+            keep=keep & torch.isfinite(square),
+        )
+    )
+    return kept_mean * int(kept.sum()) / max(int(keep.sum()), 1)
+
+
+def areal_whole(current_logp, behavior_logp, advantage, keep, budget, proximal_logp):
+    """AReaL's actor loss with its selection: decoupled PPO, clip .2, rejection above 5."""
+    square = torch.where(keep, (behavior_logp - proximal_logp) ** 2, 0)[keep]
+    order = torch.argsort(square, descending=True, stable=True)
+    mean = square[order].flip(0).cumsum(0).flip(0) / torch.arange(len(order), 0, -1)
+    below = (mean < budget).nonzero()
+    drop = int(below[0]) if len(below) else len(order) - 1
+    mask = keep.clone()
+    mask[keep] = torch.isin(torch.arange(len(order)), order[drop:])
+    ratio = torch.where(mask, torch.exp(current_logp - proximal_logp), 0)
+    loss = torch.maximum(-advantage * ratio, -advantage * torch.clamp(ratio, 0.8, 1.2))
+    behavior = torch.where(mask, torch.exp(proximal_logp - behavior_logp), 0)
+    weight = torch.where(behavior <= 5.0, behavior, 0)
+    return torch.where(mask, loss * weight, 0).sum() / max(int(mask.sum()), 1)
 
 
 def released(current_logp, behavior_logp, advantage, keep, budget):
@@ -99,6 +173,42 @@ def released(current_logp, behavior_logp, advantage, keep, budget):
     return torch.where(keep, loss, 0).sum() / max(int(keep.sum()), 1)
 
 
+def verl_shaped(current_logp, behavior_logp, advantage, keep, budget):
+    """A policy loss as verl calls it: float mask, aggregation by name, metrics beside the loss."""
+
+    def policy_loss(old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, m2_budget):
+        valid = response_mask.bool()
+        stay = algorithm_1(log_prob, old_log_prob, advantages, valid, m2_budget).float()
+        ratio = torch.exp(torch.where(stay.bool(), log_prob - old_log_prob, 0))
+        losses = -advantages * ratio * stay
+        assert loss_agg_mode == "seq-mean-token-mean"
+        lengths = response_mask.sum(-1)
+        rows = torch.where(lengths > 0, (losses * response_mask).sum(-1) / lengths.clamp(min=1), 0)
+        loss = rows.sum() / (lengths > 0).sum().clamp(min=1)
+        return loss, {"actor/pg_clipfrac": float((response_mask - stay).mean())}
+
+    aggregation = "seq-mean-token-mean"
+    return policy_loss(
+        behavior_logp, current_logp, advantage, keep.float(), aggregation, m2_budget=budget
+    )
+
+
+def trl_shaped(current_logp, behavior_logp, advantage, keep, budget):
+    """A trainer's method that reads a dictionary of inputs, advantages a row; TRL's token mean."""
+    inputs = {
+        "old_per_token_logps": behavior_logp,
+        "completion_mask": keep.long(),
+        "advantages": advantage,
+    }
+    mask = inputs["completion_mask"]
+    stay = algorithm_1(
+        current_logp, inputs["old_per_token_logps"], inputs["advantages"], mask.bool(), budget
+    )
+    gap = torch.where(stay, current_logp - inputs["old_per_token_logps"], 0)
+    per_token_loss = torch.where(stay, -torch.exp(gap) * inputs["advantages"], 0)
+    return (per_token_loss * mask).sum() / mask.sum().clamp(min=1.0)
+
+
 def ppo(current_logp, behavior_logp, advantage, keep, budget):
     tokens = TokenBatch(
         current_logp=current_logp, behavior_logp=behavior_logp, advantage=advantage, keep=keep
@@ -116,6 +226,9 @@ def importance_sampling(current_logp, behavior_logp, advantage, keep, budget):
         (paper, "m2po", "valid tokens"),
         (released, "m2po_released", "valid tokens"),
         (areal, "m2po_areal", "kept tokens"),
+        (areal_whole, "m2po_areal, clipped", "other"),
+        (verl_shaped, "m2po", "valid tokens of each row"),
+        (trl_shaped, "m2po", "valid tokens"),
     ],
 )
 def test_a_loss_written_elsewhere_is_recognised(loss, variant, denominator):
@@ -129,11 +242,17 @@ def test_a_loss_written_elsewhere_is_recognised(loss, variant, denominator):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_each_variant_is_itself_and_no_other(variant):
-    def loss(current_logp, behavior_logp, advantage, keep, budget):
+    chosen = VARIANTS[variant]
+
+    def loss(current_logp, behavior_logp, advantage, keep, budget, proximal_logp):
         tokens = TokenBatch(
-            current_logp=current_logp, behavior_logp=behavior_logp, advantage=advantage, keep=keep
+            current_logp=current_logp,
+            behavior_logp=behavior_logp,
+            proximal_logp=proximal_logp,
+            advantage=advantage,
+            keep=keep,
         )
-        return objective(variant, budget=budget).loss(tokens)
+        return objective(chosen.objective, budget=budget, **chosen.params).loss(tokens)
 
     found = check(loss, random_batches=10)
     assert found.variant == variant
@@ -145,7 +264,7 @@ def test_each_variant_is_itself_and_no_other(variant):
 def test_a_loss_that_is_no_variant_gets_a_counterexample(loss):
     found = check(loss, random_batches=10)
     assert found.variant is None
-    assert set(found.counterexamples) == set(VARIANTS)
+    assert set(found.counterexamples) == {n for n, v in VARIANTS.items() if not v.proximal}
     text = str(found)
     assert text.startswith("implements no variant of M2PO")
     assert "this function keeps" in text
@@ -154,8 +273,8 @@ def test_a_loss_that_is_no_variant_gets_a_counterexample(loss):
 def test_a_counterexample_is_one():
     example = check(strict, random_batches=0).counterexamples["m2po"]
     assert example.case.name == "case 08_tie_at_threshold_value"
-    assert example.expected == "1111"
-    assert example.got == "0000"
+    assert example.expected == "keeps 1111"
+    assert example.got == "keeps 0000"
 
 
 def test_ties_may_be_broken_otherwise_and_it_is_said():
@@ -166,12 +285,61 @@ def test_ties_may_be_broken_otherwise_and_it_is_said():
     assert check(paper, random_batches=5).ties
 
 
-def test_another_denominator_or_weight_is_said():
-    assert check(kept_denominator, random_batches=5).denominator == "kept tokens"
-    found = check(unweighted, random_batches=5)
-    assert found.variant == "m2po"
+@pytest.mark.parametrize(
+    ("loss", "variant", "theirs", "own"),
+    [
+        (kept_denominator, "m2po", "valid", "kept"),
+        (areal_by_valid_tokens, "m2po_areal", "kept", "valid"),
+    ],
+)
+def test_the_right_masks_over_the_wrong_count_are_no_variant(loss, variant, theirs, own):
+    found = check(loss, random_batches=5)
+    assert (found.variant, found.masks) == (None, variant)
+    assert found.importance_weighted
+    assert found.denominator == f"{own} tokens"
+    text = str(found)
+    assert text.startswith(f"implements no variant of M2PO; only its masks are those of {variant}")
+    assert re.search(rf"{variant} divides by its \d+ {theirs} tokens", text)
+    assert re.search(rf"this function divides by its \d+ {own} tokens", text)
+
+
+@pytest.mark.parametrize("loss", [unweighted, by_response])
+def test_the_right_masks_under_another_weight_are_no_variant(loss):
+    found = check(loss, random_batches=5)
+    assert (found.variant, found.masks) == (None, "m2po")
     assert not found.importance_weighted
-    assert found.denominator == "other"
+    assert "m2po weighs each kept token by r A" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "denominator"),
+    [
+        ("token_mean", "valid tokens"),
+        ("sequence_mean_token_mean", "valid tokens of each row"),
+        ("sequence_sum", "rows"),
+        ("constant", "other"),
+    ],
+)
+def test_how_a_loss_averages_is_said_and_does_not_decide(aggregation, denominator):
+    length = {"max_length": 100} if aggregation == "constant" else {}
+
+    def loss(current_logp, behavior_logp, advantage, keep, budget):
+        tokens = TokenBatch(
+            current_logp=current_logp, behavior_logp=behavior_logp, advantage=advantage, keep=keep
+        )
+        return objective("m2po", aggregation, budget=budget, **length).loss(tokens)
+
+    found = check(loss, random_batches=10)
+    assert (found.variant, found.denominator) == ("m2po", denominator)
+
+
+@pytest.mark.parametrize("loss", [smallest_first, all_tokens, other_side, by_micro_batch])
+def test_a_wrong_selection_gets_a_counterexample_from_every_variant(loss):
+    found = check(loss, random_batches=20)
+    assert (found.variant, found.masks) == (None, None)
+    for variant, example in found.counterexamples.items():
+        assert example.expected != example.got
+        assert f"not {variant}: {example.case.name}" in str(example)
 
 
 def test_what_it_does_with_non_finite_tokens_is_reported_but_does_not_decide():
