@@ -201,9 +201,10 @@ CATALOG: Mapping[str, Entry] = {
     ),
     "staleness-not-separable": Entry(
         "info",
-        "No versions: staleness and engine mismatch cannot be told apart",
-        "There is a ratio, but no kept token with both a version and a trainer version. A warning "
-        "where M2 grows with the step as weights-not-synced has it for lags other than 0.",
+        "Staleness and engine mismatch cannot be told apart",
+        "There is a ratio, but no kept token with both a version and a trainer version; or M2 is "
+        "above .04 and no token has lag 0. A warning without versions where M2 grows with the step "
+        "as weights-not-synced has it for lags other than 0.",
         "Log the weight version of every token (or row) and the trainer's.",
         "slime#1781",
     ),

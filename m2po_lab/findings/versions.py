@@ -67,8 +67,11 @@ def mixed_versions(view: View) -> Iterator[Hit]:
 
 
 def staleness_not_separable(view: View) -> Iterator[Hit]:
-    """Ratios without lags; a warning where the drift grows as under weights that do not follow."""
-    if not view.pairs or view.knows_lag:
+    """Ratios without lags, or without lag 0; a warning where weights seem not to follow."""
+    if not view.pairs:
+        return
+    if view.knows_lag:
+        yield from _without_floor(view)
         return
     said = "No token has a known lag: drift from staleness and from the engines look alike."
     ratio = view.engine_ratio or next(iter(view.pairs))
@@ -85,6 +88,22 @@ def staleness_not_separable(view: View) -> Iterator[Hit]:
         advice="Compare a checksum of the weights on both sides after an update (LoRA adapters, "
         "tied embeddings, resume), and log the weight version of every token and the trainer's.",
     )
+
+
+def _without_floor(view: View) -> Iterator[Hit]:
+    """Much drift, and no token that the trainer's own weights have sampled to compare it with."""
+    ratio = view.engine_ratio
+    lags = [] if ratio is None else list(view.by_lag(ratio))
+    if ratio is None or not lags or min(lags) <= 0:
+        return
+    whole = view.pool(ratio, lambda step, trained, lag: lag != UNKNOWN)
+    if view.enough(whole) and whole.m2 > view.limits["drift_m2"]:
+        yield Hit(
+            f"No token has lag 0, the least is {min(lags)}: M2 of {ratio}, {whole.m2:.3g}, may "
+            "come from staleness or from the engines.",
+            {"ratio": ratio, **whole.evidence(), "lowest_lag": min(lags), "highest_lag": max(lags)},
+            advice="Log a step on fresh rollouts too: what is left at lag 0 is the engines'.",
+        )
 
 
 def length_bias(view: View) -> Iterator[Hit]:

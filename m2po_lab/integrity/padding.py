@@ -85,11 +85,12 @@ class Tails:
         self._source = sources[-1]
         step, counts = flat.row_fact(flat.rows.step)[index], flat.per_row(flat.keep)[index]
         repeated = self._repeated(flat, index, key[index], sources) & (counts >= FEWEST_TOKENS)
-        places = list(zip(sources, step.tolist(), strict=True))
-        for place in dict.fromkeys(places):
-            here = np.array([p == place for p in places])
+        rows_of: dict[tuple[str, int], list[int]] = {}
+        for row, place in enumerate(zip(sources, step.tolist(), strict=True)):
+            rows_of.setdefault(place, []).append(row)
+        for place, here in rows_of.items():
             end = self._ends.setdefault(place, _End())
-            end.take(repeated[here], float(counts[here][-1]))
+            end.take(repeated[here], float(counts[here[-1]]))
         for place in [place for place in self._ends if place[0] != self._source]:
             self._found += self._ends.pop(place).finish()
 

@@ -166,3 +166,13 @@ def test_what_is_known_of_reuse_does_not_depend_on_the_order() -> None:
         sums.append(total)
     assert sums[0] == sums[1] == sums[2]
     assert len(sums[0].visits) == MOST_ROWS
+
+
+def test_drift_without_lag_zero_is_neither_staleness_nor_mismatch() -> None:
+    said = found(run({t: t - 8 for t in range(8, 24)}))["staleness-not-separable"]
+    assert said.severity == "info"
+    assert said.evidence["lowest_lag"] == said.evidence["highest_lag"] == 8
+    assert "the least is 8" in said.message
+    quiet = make(3, lags=(2,), walk=0.03)
+    assert "staleness-not-separable" not in found(quiet)
+    assert "staleness-not-separable" not in found(run({t: t - t % 4 for t in range(16)}))
