@@ -135,16 +135,60 @@ def test_a_forced_reader_that_does_not_fit_is_one_line() -> None:
         assert "\n" not in str(caught.value)
 
 
+def slime_run(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Both dumps of slime under one folder, and an evaluation; samples of either, in order."""
+    torch = pytest.importorskip("torch")
+    for name in ("rollout_data", "train_data"):
+        shutil.copytree(FRAMEWORKS / "slime" / name, folder / name)
+    shutil.copy(folder / "rollout_data" / "0.pt", folder / "rollout_data" / "eval_0.pt")
+    rollout, train = (
+        [
+            sample
+            for i in range(4)
+            for sample in torch.load(folder / name / f"{i}.pt", weights_only=False)["samples"]
+        ]
+        for name in ("rollout_data", "train_data")
+    )
+    return rollout, train
+
+
 def test_slime_rollouts_give_the_train_dump_groups_versions_and_rewards(tmp_path: Path) -> None:
-    shutil.copytree(FRAMEWORKS / "slime" / "rollout_data", tmp_path / "rollout_data")
-    shutil.copytree(FRAMEWORKS / "slime" / "train_data", tmp_path / "train_data")
-    shutil.copy(tmp_path / "rollout_data" / "0.pt", tmp_path / "rollout_data" / "eval_0.pt")
+    rollout, train = slime_run(tmp_path)
     batch, log = read(tmp_path)
-    assert batch.n_rows == 32
-    assert batch.rows.group_id[:8] == ["0"] * 4 + ["1"] * 4
-    assert set(batch.version.tolist()) == {0}
-    assert batch.rows.finish_reason[0] == "completed"
+    rows = batch.rows
+    assert batch.n_rows == len(train) == len(rollout) == 32
+    assert [s["index"] for s in rollout] == [s["sample_index"] for s in train]
+    for field in ("reward", "response", "prompt"):
+        assert list(getattr(rows, field)) == [s[field] for s in rollout], field
+    assert rows.finish_reason == [s["status"] for s in rollout]
+    assert rows.group_id == [str(s["group_index"]) for s in rollout]
+    assert rows.row_id == [str(s["sample_index"]) for s in train]
+    assert rows.step.tolist() == [i // 8 for i in range(32)]
+    versions = [int(s["weight_versions"][0]) for s in rollout]
+    assert batch.version.tolist() == np.repeat(versions, batch.lengths).tolist()
+    assert rows.response_length.tolist() == [s["response_lengths"] for s in train]
     assert any("evaluation" in remark for remark in log.inputs[0].remarks)
+
+
+def test_slime_train_dump_gives_the_numbers_and_the_rollouts_only_what_it_lacks(
+    tmp_path: Path,
+) -> None:
+    rollout, train = slime_run(tmp_path)
+    batch = read(tmp_path)[0]
+    for field, name in (
+        ("behavior_logp", "rollout_log_probs"),
+        ("proximal_logp", "log_probs"),
+        ("advantage", "advantages"),
+    ):
+        want = np.concatenate([s[name].numpy() for s in train])
+        assert np.array_equal(getattr(batch, field).astype(np.float32), want), field
+    tokens = [s["tokens"][-s["response_lengths"] :].tolist() for s in train]
+    assert batch.rows.token_ids.tolist() == [t for row in tokens for t in row]
+    assert rollout[0]["reward"] != pytest.approx(float(train[0]["rewards"]))
+    alone = read(tmp_path / "train_data")[0]
+    assert alone.rows.response is None
+    assert alone.version is None
+    assert np.array_equal(alone.proximal_logp, batch.proximal_logp)
 
 
 def test_prime_rl_leaves_out_a_step_that_is_still_being_written(tmp_path: Path) -> None:
