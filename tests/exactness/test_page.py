@@ -42,6 +42,24 @@ def test_the_page_holds_every_objective_and_the_numbers_of_independent_rows(prob
         assert shown[name] == cells, name
 
 
+@pytest.mark.parametrize("name", sorted(set(OBJECTIVES) - set(SEPARABLE)))
+@pytest.mark.parametrize(("problem", "rate"), SCRIPT.PROBLEMS, ids=lambda v: getattr(v, "name", ""))
+def test_the_page_holds_the_numbers_of_objectives_that_look_at_the_mini_batch(problem, rate, name):
+    lag = 2
+    (step,) = (s for s in stale_steps(problem, learning_rate=rate) if s.lag == lag)
+    rows = int(re.search(r"see batches of (\d+)\s+rows", PAGE).group(1))
+    (row,) = compare([step], [name], rows=rows, **SCRIPT.PARAMS)
+    assert table(problem.name)[name][SCRIPT.SHOWN_LAGS.index(lag)] == SCRIPT.cell(row)
+
+
+@pytest.mark.parametrize(("problem", "rate"), SCRIPT.PROBLEMS, ids=lambda v: getattr(v, "name", ""))
+def test_the_bound_of_the_page_is_computed_and_holds_at_every_lag(problem, rate):
+    steps = stale_steps(problem, learning_rate=rate)
+    assert [s.lag for s in steps] == list(range(9))
+    assert "\n".join(SCRIPT.bound_table(steps)) in PAGE
+    assert all(s.chi_square <= s.ratio_bound**2 * s.second_moment for s in steps)
+
+
 def test_where_few_tokens_drift_far_the_budget_has_no_more_bias_than_the_clip():
     shown = table("uneven bandit")
     bias = {n: [float(c.split(" / ")[0]) for c in shown[n]] for n in ("m2po", "ppo")}
