@@ -25,18 +25,21 @@ def theme() -> None:
     mpl.rcParams.update({**SETTINGS, **white, **titles})
 
 
-def panels(columns: int = 1, rows: int = 1, *, height: float = 3.0) -> tuple[Figure, list[Axes]]:
+def panels(
+    columns: int = 1, rows: int = 1, *, height: float = 3.0, wide: bool = False
+) -> tuple[Figure, list[Axes]]:
     """Make axes side by side, and one row below the other.
 
     Args:
         columns: axes in a row.
         rows: rows.
-        height: of a row, inches; a picture is always as wide as a page.
+        height: of a row, inches.
+        wide: as wide as a page, as several columns always are.
 
     Returns:
         The figure, and its axes row by row.
     """
-    width = 10.4 if columns > 1 else 7.2
+    width = 10.4 if wide or columns > 1 else 7.2
     figure = Figure(figsize=(width, height * rows), layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False).ravel())
 
