@@ -36,13 +36,15 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 RULES: tuple[tuple[str, Replacement], ...] = (
     # What stands around an answer and is no part of it.
-    (r"^\s*(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])\s*$", r"\1"),
+    (r"^\s*\$\$?([^$]*)\$\$?\s*$", r"\1"),
+    (r"^\s*\\\(((?:(?!\\\)).)*)\\\)\s*$", r"\1"),
+    (r"^\s*\\\[((?:(?!\\\]).)*)\\\]\s*$", r"\1"),
     (r"^\*\*(.*)\*\*$", r"\1"),
     (r"(?:\\\\|\\?\s|\\[,;:!]|\\quad|\.)+$", ""),
     (rf"\\(?:{FONTS})\s*\{{([^{{}}]*)\}}", r"\1"),
     (r"\\(?:text)?color\s*\{[^{}]*\}\s*\{([^{}]*)\}", r"\1"),
     (r"\\overline\s*\{([A-Z]{2,})\}", r"\1"),
-    (r"[,;]?\s*\(?\s*[a-z]\s*\\in\s*\\math(?:bb|bf)\s*\{?[ZN]\}?\s*\)?$", ""),
+    (r"(?<=\S)\s*[,;(]\s*\(?[a-z]\s*\\in\s*\\math(?:bb|bf)\s*\{?[ZN]\}?\s*\)?$", ""),
     # Signs.
     (r"(?:\s|\\text\s*\{\s*)*(?:\\?%|\b(?:percent(?:age)?|pct)\b)\s*\}?$", r"\\%"),
     ("°", r"^\\circ"),
@@ -67,10 +69,14 @@ def normal(latex: str) -> str:
 
     Args:
         latex: content of a box, or a truth.
+
+    Returns:
+        The answer as it was if nothing would be left of it.
     """
+    text = latex
     for pattern, replacement in COMPILED:
-        latex = pattern.sub(replacement, latex)
+        text = pattern.sub(replacement, text)
     # math-verify drops the degree sign, which is right everywhere but inside such a function.
-    if TRIGONOMETRY.search(latex):
-        latex = ANGLE.sub(r"\\frac{\1\\pi}{180}", latex)
-    return latex.strip()
+    if TRIGONOMETRY.search(text):
+        text = ANGLE.sub(r"\\frac{\1\\pi}{180}", text)
+    return text.strip() or latex.strip()
