@@ -9,6 +9,7 @@ import seaborn as sns
 from matplotlib.colors import LogNorm
 from matplotlib.lines import Line2D
 
+from m2po_lab.report.format import plain
 from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, RED, VIOLET
 
 Rows = list[dict[str, Any]]
@@ -143,8 +144,8 @@ def metrics(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
 
 
 def escaped(name: str) -> str:
-    """Keep matplotlib from reading a metric's name as mathematics."""
-    return name.replace("$", r"\$")
+    """A name from a log for a figure: no control characters, none read as mathematics."""
+    return plain(name).replace("$", r"\$")
 
 
 def runs_by_lag(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
