@@ -31,7 +31,6 @@ TABLE = Path(__file__).with_name("early_warning.parquet")
 METRICS = tuple(warning.LEVELS)
 ALL = tuple(f"{name}{kind}" for name in METRICS for kind in ("", ".slope", ".jump"))
 RULES = {
-    "m2": ("m2",),
     "m2 and its slope": ("m2", "m2.slope"),
     "ess and gradient norm": ("ess_fraction", "gradient_norm", "gradient_norm.jump"),
     "reward alone": ("reward", "reward.slope", "reward.jump"),
@@ -40,8 +39,10 @@ RULES = {
 }
 """Combinations that are fitted; single statistics need no fit."""
 FALSE_RATE = 0.1
+SHOWN = 16
+BITS = 8
 HELD_OUT = ("seed", "objective", "recipe")
-DRAWN = ("m2", "ess_fraction", "gradient_norm", "reward.slope", *RULES)
+DRAWN = ("m2", "m2_all", "ess_fraction", "gradient_norm", "reward.jump", *RULES)
 
 FALLING = ("is", "cispo", "m2po_areal", "m2po", "sapo", "tis")
 SWEPT = tuple(arm for arms in SWEEPS.values() for arm in arms)
@@ -80,13 +81,16 @@ def plans(folder: Path) -> dict[Path, tuple[Arm, Run]]:
     }
 
 
-def collect(folder: Path, workers: int) -> None:
-    """Run everything that is missing and write the table."""
-    todo = plans(folder)
+def collect(todo: dict[Path, tuple[Arm, Run]], folder: Path, workers: int) -> None:
+    """Run everything that is missing."""
     bar = lambda done, total: print(f"\r{done}/{total} steps", end="", file=sys.stderr)  # noqa: E731
     for recipe in dict.fromkeys(run.recipe for _, run in todo.values()):
         runs = {place: run for place, (_, run) in todo.items() if run.recipe == recipe}
         run_all(runs, folder / recipe / "warm", workers=workers, progress=bar)
+
+
+def write_table(todo: dict[Path, tuple[Arm, Run]]) -> None:
+    """Write the statistics of every step of every run."""
     columns: dict[str, list[Any]] = {}
     for place, (arm, run) in todo.items():
         for entry in read_metrics(place):
@@ -98,10 +102,23 @@ def collect(folder: Path, workers: int) -> None:
             for key, value in row.items():
                 columns.setdefault(key, []).append(value)
     small = {
-        key: pa.array(values, pa.float32() if key in METRICS else None)
+        key: pa.array(coarse(values) if key in METRICS else values)
         for key, values in columns.items()
     }
-    pq.write_table(pa.table(small), TABLE, compression="zstd", compression_level=19)
+    pq.write_table(
+        pa.table(small),
+        TABLE,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[key for key in small if key not in METRICS],
+        use_byte_stream_split=list(METRICS),
+    )
+
+
+def coarse(values: list[float]) -> np.ndarray:
+    """Round to BITS significant bits, as float32: the rest would be most of the file."""
+    part, power = np.frexp(np.array(values, np.float64))
+    return np.ldexp(np.round(part * 2**BITS), power - BITS).astype(np.float32)
 
 
 class Runs:
@@ -200,7 +217,7 @@ def counts(runs: Runs) -> dict[str, list[int]]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print a table a way of holding out."""
+    """Print a table a way of holding out, of the largest areas."""
     for recipe, (runs, collapse) in report["counts"].items():
         print(f"{recipe}: {runs} runs, {collapse} collapse")
     for way, found in report.items():
@@ -208,7 +225,7 @@ def show(report: dict[str, Any]) -> None:
             continue
         print(f"\n{way} (threshold: {FALSE_RATE:.0%} false alarms on the runs fitted on)")
         print(f"{'score':28} AUC  95 %         warned         false alarms         lead")
-        for name, row in found.items():
+        for name, row in list(found.items())[:SHOWN]:
             low, high = row["auc_interval"]
             hits, of, *_ = row["warned"]
             wrong, stable, w_low, w_high = row["false_alarms"]
@@ -245,7 +262,9 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="draw the ROC here")
     chosen = parser.parse_args()
     if chosen.collect:
-        collect(chosen.folder, chosen.workers)
+        todo = plans(chosen.folder)
+        collect(todo, chosen.folder, chosen.workers)
+        write_table(todo)
     if not TABLE.exists():
         sys.exit(f"{TABLE.name} is not there; make it with --collect")
     report = evaluate(Runs(pq.read_table(TABLE)))

@@ -33,7 +33,7 @@ def reward(results: Results, axes: Axes, lag: int) -> Axes:
         axes.fill_between(
             curve["updates"], curve["reward_low"], curve["reward_high"], color=color, alpha=0.15
         )
-    axes.set(xlabel="updates", ylabel="accuracy of fresh answers", ylim=(0, 1.02))
+    axes.set(xlabel="updates", ylabel="accuracy of fresh answers, mean and range", ylim=(0, 1.02))
     top = axes.secondary_xaxis(
         "top", functions=(lambda u: np.asarray(u) / lag, lambda n: np.asarray(n) * lag)
     )
@@ -79,12 +79,13 @@ def entropy(details: Results, axes: Axes) -> Axes:
 
 
 def against_staleness(details: Results, key: str, label: str, axes: Axes) -> Axes:
-    """One number a run against staleness, one line an objective; points are seeds."""
+    """One number a run against staleness; a line joins medians over seeds, points are seeds."""
     lines: dict[str, list[tuple[int, list[float]]]] = {}
     for arm, detail in details.items():
         objective, _, staleness = arm.rpartition("_s")
         lines.setdefault(objective, []).append((int(staleness), detail[key]))
-    for color, (objective, points) in zip(COLORS, sorted(lines.items()), strict=False):
+    for number, (objective, points) in enumerate(lines.items()):
+        color = color_of(f"{objective}_s256", number)
         places = [staleness for staleness, _ in points]
         middle = [sorted(seeds)[len(seeds) // 2] for _, seeds in points]
         axes.plot(places, middle, color=color, label=objective, marker="o", markersize=4)
@@ -92,6 +93,8 @@ def against_staleness(details: Results, key: str, label: str, axes: Axes) -> Axe
             axes.plot([place] * len(seeds), seeds, color=color, marker=".", linestyle="")
     axes.set(xlabel="staleness, updates", ylabel=label)
     axes.set_xscale("symlog", base=2, linthresh=8)
+    every = sorted({staleness for points in lines.values() for staleness, _ in points})
+    axes.set_xticks(every, [str(staleness) for staleness in every], minor=False)
     axes.legend()
     return axes
 
@@ -124,7 +127,7 @@ def arms_figure(results: Results, details: Results, title: str, lag: int, budget
 def staleness_figure(results: Results, details: Results, title: str, lag: int) -> Figure:
     """Final accuracy and clip fraction against staleness."""
     figure, axes = _page(1, 2, title)
-    against_staleness(details, "final", "final accuracy", axes[0])
+    against_staleness(details, "final", "final accuracy, median and seeds", axes[0])
     against_staleness(details, "masked_after", "tokens clipped or masked after 256", axes[1])
     return figure
 
@@ -145,9 +148,9 @@ def comparison_figure(results: Results, details: Results, title: str, lag: int) 
     for axes in panels[len(results) :]:
         axes.set_visible(False)
     left.supxlabel(f"updates; a tick is a lag of {lag}", fontsize=9)
-    left.supylabel("accuracy of fresh answers", fontsize=9)
+    left.supylabel("accuracy of fresh answers, mean and range", fontsize=9)
     ends, shares = right.subplots(1, 2, sharey=True)
-    bars(details, "final", "final accuracy", ends)
+    bars(details, "final", "final accuracy,\nmedian and seeds", ends)
     bars(details, "masked_after", f"tokens clipped or masked\nafter update {lag}", shares)
     ends.set_xlim(0, 1.02)
     return figure

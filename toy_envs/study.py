@@ -68,7 +68,7 @@ def study(
     head = {"recipe": plan.recipe, "seeds": list(plan.seeds)}
     _write_json(out / f"{plan.name}.json", {**head, "arms": results})
     _write_json(out / f"{plan.name}_details.json", {**head, "arms": beside})
-    title = f"{plan.recipe}: {_seeds(len(plan.seeds))}, mean and range"
+    title = f"{plan.recipe}: {_seeds(len(plan.seeds))}"
     if plan.name == "figure":
         drawn = figures.arms_figure(results, beside, title, LAG, BUDGET)
     else:
