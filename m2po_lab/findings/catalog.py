@@ -377,10 +377,12 @@ CATALOG: Mapping[str, Entry] = {
     "collapse-risk": Entry(
         "warning",
         "The run may collapse",
-        "No rule has been shown to warn ahead of a collapse at a known false-alarm rate, so this "
-        "does not fire.",
-        "See low-tail, negative-side-drift, entropy-collapse and moving-without-signal.",
-        "docs/",
+        "Does not fire. On 291 toy runs, 83 of which collapse, no rule fitted on one recipe warned "
+        "of most collapses on the other with under 10 % false alarms; M2 of the active tokens has "
+        "an area under the ROC of .49 (.33-.69) on the held-out transformer.",
+        "See low-tail, negative-side-drift, entropy-collapse and moving-without-signal; watch the "
+        "reward of fresh answers.",
+        "docs/early_warning.md",
     ),
     "groups-broken": Entry(
         "warning",
