@@ -138,7 +138,7 @@ def comparison_figure(results: Results, details: Results, title: str, lag: int) 
     bar_height = 0.32 * len(results) + 0.9
     height = max(1.9 * rows + 0.5, bar_height)
     figure = Figure(figsize=(14, height), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(3, 2))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(3, 2))[0]
     panels = left.subplots(rows, PANELS_A_ROW, sharex=True, sharey=True, squeeze=False).ravel()
     first = next(iter(results))
     left.suptitle(f"{title}; grey: {first}")

@@ -277,4 +277,4 @@ def _ago(level: Floats, steps: int) -> Floats:
 def _trailing_median(level: Floats) -> Floats:
     """Median of the TRAILING steps before each; NaN where there are none."""
     before = pd.Series(level).rolling(TRAILING, min_periods=1).median().shift(1)
-    return before.to_numpy()
+    return np.asarray(before, np.float64)
