@@ -7,8 +7,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from engines import CPU
 
 from full_scale.cpu_support.model import save_model, warm_start
@@ -16,32 +14,45 @@ from full_scale.cpu_support.model import save_model, warm_start
 REWARD = "pkg://full_scale.reward"
 STALE = "pkg://full_scale.verl_plugin.stale"
 PROMPTS, SAMPLES = 8, 4
+ASK = r"{question} in \boxed{}"
+SUMS = [(a, b) for a in range(4) for b in range(4)]
+TESTED = {"aime24": SUMS[:2], "amc23": SUMS[2:6]}
 
 
 def save_data(folder):
-    """Sums of two bits in verl's rows."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for index, (a, b) in enumerate(rng.integers(0, 2, (256, 2)).tolist()):
-        rows.append(
-            {
-                "data_source": "sums",
-                "prompt": [{"role": "user", "content": f"{a}+{b}="}],
-                "ability": "math",
-                "reward_model": {"style": "rule", "ground_truth": str(a + b)},
-                "extra_info": {"split": "train", "index": index},
-            }
-        )
-    path = folder / "train.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    return path
+    """Sums of two digits, published as the sets are and prepared by the command.
+
+    The training set also holds the sums that are tested, so that preparing has something to do.
+    """
+    published = folder / "published"
+    published.mkdir()
+    rows = [{"problem": f"{a}+{b}=", "answer": f"{a + b}"} for a, b in SUMS * 2]
+    (published / "deepscaler.json").write_text(json.dumps(rows))
+    for name, sums in TESTED.items():
+        lines = [{"question": f"{a}+{b}=", "answer": float(a + b)} for a, b in sums]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (published / f"{name}.jsonl").write_text(text)
+    sets = ["--sets", ",".join(TESTED), "--source", published, "--instruction", ASK]
+    command("data", "prepare", "--out", folder / "data", *sets)
+    return folder / "data"
+
+
+def command(*arguments):
+    """Run `m2po-lab` in a process of its own; what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "m2po_lab", *map(str, arguments)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
 
 
 def save_guesser(folder):
-    """A model that guesses sums among three digits, so that rewards differ within a group."""
+    """A model that puts one of four digits into a box, so that rewards differ within a group."""
     rng = np.random.default_rng(0)
-    sums = [(a, b) for a in range(2) for b in range(2)]
-    examples = [(f"{a}+{b}=", str(rng.integers(0, 3))) for a, b in sums for _ in range(60)]
+    asked = [ASK.replace("{question}", f"{a}+{b}=") for a, b in SUMS]
+    examples = [(text, rf"\boxed{{{rng.integers(0, 4)}}}") for text in asked for _ in range(40)]
     model = save_model(folder)
     warm_start(model, examples, steps=60)
     return model
@@ -64,11 +75,11 @@ def settings(model, data, out, steps, **more):
     values = {
         "algorithm.adv_estimator": "grpo",
         "algorithm.rollout_correction.bypass_mode": "true",
-        "data.train_files": data,
-        "data.val_files": data,
+        "data.train_files": f"{data}/train.parquet",
+        "data.val_files": f"{data}/test.parquet",
         "data.train_batch_size": PROMPTS,
         "data.max_prompt_length": 16,
-        "data.max_response_length": 6,
+        "data.max_response_length": 12,
         "data.dataloader_num_workers": 0,
         "actor_rollout_ref.model.path": model,
         "actor_rollout_ref.model.use_remove_padding": "false",
@@ -93,8 +104,6 @@ def settings(model, data, out, steps, **more):
         f"{rollout}.log_prob_micro_batch_size_per_gpu": 4,
         f"{rollout}.agent.num_workers": 1,
         "reward.custom_reward_function.path": REWARD,
-        # Six characters hold no box.
-        "+reward.custom_reward_function.reward_kwargs.box_required": "false",
         "reward.num_workers": 1,
         "trainer.use_v1": "true",
         "trainer.device": "cpu",
@@ -123,6 +132,8 @@ def start(out, overrides, metrics="metrics.jsonl"):
     """Start a job in a process group of its own; verl empties the metrics file on its start."""
     out.mkdir(parents=True, exist_ok=True)
     environment = os.environ | CPU | {"VERL_FILE_LOGGER_PATH": str(out / metrics)}
+    # On a busy machine ray gives up on its own start, and its workers, nice by default, starve.
+    environment |= {"RAY_raylet_start_wait_time_s": "300", "RAY_worker_niceness": "0"}
     environment |= {"RAY_DEDUP_LOGS": "0", "HYDRA_FULL_ERROR": "1", "VERL_LOGGING_LEVEL": "WARN"}
     with (out / "log.txt").open("a") as log:
         return subprocess.Popen(

@@ -1,11 +1,15 @@
-"""A whole verl job on the processor: rollout, reward, update, weight sync, under Stale-k."""
+"""A whole verl job on the processor: data, rollout, reward, update, weight sync, evaluation."""
 
+import json
 import math
 
 import jobs
+import pyarrow.parquet as pq
 import pytest
 
 import m2po_lab
+from full_scale.data import verify
+from full_scale.evaluation import Prepared, attributed, counted, read, scored
 
 STALENESS, STEPS, BUDGET, MINI_BATCHES = 2, 5, 0.0002, 2
 
@@ -19,7 +23,15 @@ def work(tmp_path_factory):
 def overrides(work):
     model, data = jobs.save_guesser(work / "model"), jobs.save_data(work)
     policy = "+actor_rollout_ref.actor.policy_loss"
-    more = {f"{policy}.budget": BUDGET, f"{policy}.log_dir": work / "log"}
+    tested = "actor_rollout_ref.rollout.val_kwargs"
+    more = {
+        f"{policy}.budget": BUDGET,
+        f"{policy}.log_dir": work / "log",
+        "trainer.test_freq": STEPS,
+        "trainer.validation_data_dir": work / "validation",
+        f"{tested}.n": jobs.SAMPLES,
+        f"{tested}.do_sample": "true",
+    }
     return jobs.settings(model, data, work, STEPS, **jobs.stale(STALENESS), **more)
 
 
@@ -74,3 +86,39 @@ def test_the_token_log_of_the_whole_run_is_read_without_complaint(work, steps):
     lags = report["ratios"]["current/behavior"]["by_lag"]
     assert [each["lag"] for each in lags] == list(range(STALENESS + 1))
     assert report["groups"] is not None
+
+
+def test_training_never_saw_what_is_tested_and_the_data_are_as_prepared(work, steps):
+    trained, tested = (
+        {chat[0]["content"] for chat in pq.read_table(work / "data" / name)["prompt"].to_pylist()}
+        for name in ("train.parquet", "test.parquet")
+    )
+    assert len(trained) + len(tested) == len(jobs.SUMS)
+    assert trained.isdisjoint(tested)
+    assert verify(work / "data") == []
+
+
+def test_the_evaluation_of_the_dump_is_the_accuracy_that_verl_reports(work, steps):
+    found = json.loads(
+        jobs.command("eval", work / "validation", "--data", work / "data", "--json", "-")
+    )
+    assert found["step"] == STEPS
+    for name, source in (("aime24", "HuggingFaceH4/aime_2024"), ("amc23", "math-ai/amc23")):
+        entry = found["sets"][name]
+        assert entry["problems"] == len(jobs.TESTED[name])
+        verl = steps[-1][f"val-core/{source}/acc/mean@{jobs.SAMPLES}"]
+        assert entry["avg"]["percent"] == pytest.approx(100 * verl)
+    # Four copies of an AIME problem with four samples each are sixteen samples of it.
+    assert found["sets"]["aime24"]["avg"]["k"] == 4 * jobs.SAMPLES
+    assert found["sets"]["amc23"]["avg"]["k"] == jobs.SAMPLES
+
+
+def test_some_answers_are_right_and_the_reward_judges_them_the_same_afterwards(work, steps):
+    def counts(**options):
+        samples = attributed(read([str(work / "validation")], **options), Prepared(work / "data"))
+        return counted(scored(list(samples)))
+
+    dumped = counts()
+    pairs = [pair for problems in dumped.values() for pair in problems.values()]
+    assert 0 < sum(right for right, _ in pairs) < sum(total for _, total in pairs)
+    assert counts(rescore=True) == dumped
