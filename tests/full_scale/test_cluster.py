@@ -61,7 +61,7 @@ def checks(work):
             start_new_session=True,
         )
     try:
-        process.wait(400)
+        process.wait(1200)
     finally:
         jobs.kill(process)
     report = work / "checks.json"
