@@ -5,10 +5,11 @@ from typing import Any
 
 from m2po_lab.report.findings import by_severity
 from m2po_lab.report.format import ABSENT, count, interval, number, percent, plain
+from m2po_lab.report.glossary import glossary
 from m2po_lab.report.grid import Column
 from m2po_lab.report.items import Grid, Item, Plot, View, Words
 from m2po_lab.report.objectives import ELSEWHERE, MOST_OBJECTIVES, computable, share
-from m2po_lab.report.outline import Document, Part, short_name
+from m2po_lab.report.outline import Document, Part, short_names
 from m2po_lab.report.vocabulary import STATISTIC_LINES, SUBSETS
 
 Comparison = dict[str, Any]
@@ -28,20 +29,12 @@ def document(comparison: Comparison, view: View) -> Document:
         ("regions", "What each trust region would do", _objectives),
     )
     return Document(
-        title=" against ".join(titles(comparison)),
+        title=" against ".join(short_names([run["name"] for run in comparison["runs"]])),
         version=comparison["version"],
         partial=comparison["partial"],
         counts=(),
         parts=[Part(id, title, list(items(comparison, names, view))) for id, title, items in parts],
     )
-
-
-def titles(comparison: Comparison) -> list[str]:
-    """Short names of the runs; in full where two would be called the same."""
-    short = [short_name(run["name"]) for run in comparison["runs"]]
-    if len(set(short)) == len(short):
-        return short
-    return [plain(run["name"], limit=60) for run in comparison["runs"]]
 
 
 def letters(comparison: Comparison) -> list[str]:
@@ -65,6 +58,7 @@ def _differences(comparison: Comparison, names: Sequence[str], view: View) -> It
     if ratio is None:
         yield Words("Not computable: the runs have no ratio in common.")
         return
+    yield Words(glossary(f"M2 ESS k1 k3 chi2 d lag {ratio}"), tone="aside")
     yield Words(
         "Difference: the run minus A. Marked with *: its 95 % interval leaves out 0 (bootstrap "
         "over rows; rows that both runs have are drawn together).",
@@ -82,6 +76,7 @@ def _differences(comparison: Comparison, names: Sequence[str], view: View) -> It
                 yield Grid(
                     _table("", labels, lines, letter), f"{letter} against A: {ratio}, {head} tokens"
                 )
+    yield Plot("compare_by_step")
 
 
 def _by_lag(comparison: Comparison, names: Sequence[str], view: View) -> Iterator[Item]:
@@ -93,7 +88,6 @@ def _by_lag(comparison: Comparison, names: Sequence[str], view: View) -> Iterato
     if not comparison["by_lag"]:
         yield Words("Not computable: the runs have no lag in common.")
     yield Plot("compare_by_lag")
-    yield Plot("compare_by_step")
 
 
 def _table(head: str, labels: list[str], lines: list[dict[str, Any]], letter: str) -> list[Column]:

@@ -15,6 +15,8 @@ from m2po_lab.report.palette import BLUE, GREEN, MUTED, ORANGE, RED, VIOLET
 Rows = list[dict[str, Any]]
 Marks = dict[str, float]
 
+UPRIGHT = 6
+"""Names of more bins than this stand aslant."""
 SHORT = 50.0
 """An axis that spans less than this factor shows numbers between the powers of ten."""
 LINEAR = 2.0**-12
@@ -170,7 +172,7 @@ def _runs(rows: Rows, axes: Sequence[Any], x: str, label: str) -> None:
     ax.set(xlabel=label, ylabel="M2 (nats²)")
     _log_if_positive(ax, frame["m2"])
     _integers(ax)
-    ax.legend(fontsize=8)
+    legend_above(ax)
 
 
 def by_quadrant(rows: Rows, marks: Marks, axes: Sequence[Any]) -> None:
@@ -233,6 +235,8 @@ def _magnitudes(rows: Rows, axes: Sequence[Any], label: str) -> None:
         long, x="bucket", y="nats", hue="of |d|", ax=ax, palette=[BLUE, MUTED], errorbar=None
     )
     ax.set(xlabel=label, ylabel="|d| (nats)")
+    if len(frame) > UPRIGHT:
+        ax.set_xticks(ax.get_xticks(), ax.get_xticklabels(), rotation=35, ha="right")
     _log_if_positive(ax, long["nats"])
     ax.legend(title=None)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from m2po_lab.report.metrics import joins, telling
+from m2po_lab.report.outline import short_names
 
 Rows = list[dict[str, Any]]
 Marks = dict[str, float]
@@ -163,13 +164,14 @@ def runs_by(kind: str) -> Callable[[Report], Rows]:
         ratio = comparison["ratio"]
         if ratio is None:
             return []
+        names = short_names([run["name"] for run in comparison["runs"]])
         return [
             {
-                "run": run["name"],
+                "run": name,
                 kind: line[kind],
                 **{name: line[name] for name in ("m2", "m2_low", "m2_high")},
             }
-            for run in comparison["runs"]
+            for name, run in zip(names, comparison["runs"], strict=True)
             for line in run["report"]["ratios"][ratio][f"by_{kind}"] or []
         ]
 

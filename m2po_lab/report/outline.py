@@ -112,3 +112,9 @@ def short_name(path: str) -> str:
     names = [part for part in parts if part != "/" and not part.endswith(":")]
     some = names[-1:] if names and "." in names[-1] else names[-2:]
     return plain("/".join(some) or path, limit=60)
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Short names of several logs; in full where two would be called the same."""
+    short = [short_name(path) for path in paths]
+    return short if len(set(short)) == len(short) else [plain(path, limit=60) for path in paths]

@@ -8,7 +8,7 @@ from m2po_lab.report.grid import Column
 from m2po_lab.report.vocabulary import QUADRANTS, STATISTIC_LINES, SUBSETS, Stats
 
 MOST_LINES = 12
-MOST_ON_PAGE = 40
+MOST_ON_PAGE = 24
 """A breakdown longer than this is thinned, in a terminal and on the page; the JSON has it all."""
 
 _WRITERS: dict[str, Callable[[Any], str]] = {"n": count, "top1pct_m2_share": percent}

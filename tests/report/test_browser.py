@@ -125,20 +125,23 @@ def test_the_notes_would_show_a_visit(browser, tmp_path, visits):
 
 def test_the_page_fits_a_phone_and_a_desktop_without_scrolling_sideways(browser, page, tmp_path):
     """A page with frames of both widths measures what is in them."""
+    (tmp_path / "wide.html").write_text(f"<div style='width:{2 * PHONE}px'>x</div>")
+    shown = ((PHONE, page), (DESKTOP, page), (PHONE, tmp_path / "wide.html"))
     frames = "".join(
-        f'<iframe width="{width}" height="800" src="{page.as_uri()}"></iframe>'
-        for width in (PHONE, DESKTOP)
+        f'<iframe width="{width}" height="800" src="{inner.as_uri()}"></iframe>'
+        for width, inner in shown
     )
     script = (
         "onload = () => { document.title = [...document.querySelectorAll('iframe')]"
         ".map(f => f.contentDocument.documentElement.scrollWidth).join() }"
     )
     (tmp_path / "frames.html").write_text(f"{frames}<script>{script}</script>", encoding="utf-8")
-    shown = browser(tmp_path / "frames.html", "--allow-file-access-from-files", "--dump-dom")
-    (widths,) = re.findall(r"<title>(.*?)</title>", shown)
-    phone, desktop = map(int, widths.split(","))
+    text = browser(tmp_path / "frames.html", "--allow-file-access-from-files", "--dump-dom")
+    (widths,) = re.findall(r"<title>(.*?)</title>", text)
+    phone, desktop, wide = map(int, widths.split(","))
     assert 0 < phone <= PHONE
     assert 0 < desktop <= DESKTOP
+    assert wide > PHONE
 
 
 def test_the_page_prints(browser, page, tmp_path):
