@@ -8,7 +8,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-LESSONS = ("weights", "clipping", "collapse", "m2po", "regions", "reallog")
+LESSONS = ("weights", "clipping", "m2po", "regions", "reallog")
 """Modules of `m2po_lab.tutorials.exercises`; each has a literal table EXERCISES."""
 
 Judge = Callable[[Any], str | None]

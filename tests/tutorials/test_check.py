@@ -4,29 +4,30 @@ import numpy as np
 import pytest
 
 from m2po_lab.tutorials import check, solution
-from m2po_lab.tutorials.answers import LESSONS, exercises
+from m2po_lab.tutorials.answers import exercises
 from tests.tutorials.wrong_answers import WRONG
 
 
-@pytest.fixture(params=LESSONS)
-def names(request):
-    """Questions of one lesson: they share experiments, which one test runs once."""
-    return [name for name in exercises() if name.startswith(f"{request.param}-")]
+@pytest.mark.parametrize("name", exercises())
+def test_the_right_answer_passes(name):
+    verdict = check(name, exercises()[name].right())
+    assert verdict.passed is True, verdict
 
 
-def test_right_answers_pass_wrong_ones_fail_and_are_told_why_and_solutions_explain(names):
-    assert len(names) >= 2
-    for name in names:
-        verdict = check(name, exercises()[name].right())
-        assert verdict.passed is True, verdict
-        assert len(WRONG[name]) >= 3
-        for wrong in WRONG[name]:
-            verdict = check(name, wrong)
-            assert verdict.passed is False, (wrong, verdict)
-            assert len(verdict.message) > 10
-        text = solution(name)
-        assert len(text) > 60
-        assert text._repr_markdown_() == text
+@pytest.mark.parametrize("name", exercises())
+def test_wrong_answers_fail_and_are_told_why(name):
+    assert len(WRONG[name]) >= 3
+    for wrong in WRONG[name]:
+        verdict = check(name, wrong)
+        assert verdict.passed is False, (wrong, verdict)
+        assert len(verdict.message) > 10
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_the_solution_explains(name):
+    text = solution(name)
+    assert len(text) > 60
+    assert text._repr_markdown_() == text
 
 
 def test_every_wrong_answer_belongs_to_an_exercise():

@@ -37,9 +37,6 @@ WRONG = {
     "clipping-binds": ({"a"}, {"a", "b", "c"}, {"a", "c", "d"}, {"a", "c", "e"}, "f"),
     "clipping-weight": (0, 1.2, 3, 0.8, "10"),
     "clipping-delay": (44, 64, 80, 172, 300, None),
-    "collapse-dips": (0, 3, 7, "all"),
-    "collapse-ratio": (3.6, 0.54, 1, 0, "a third"),
-    "collapse-alarm": ("rises", {"rises", "falls"}, "stays", 1),
     "m2po-region": ({"a", "c"}, {"a", "b", "c", "d"}, set("abcdefgh"), "z", 4),
     "m2po-mask": ({"d"}, {"c", "g"}, {"c", "d"}, set(), 0.25),
     "m2po-function": (
