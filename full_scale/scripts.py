@@ -1,5 +1,6 @@
 """Recipes as shell scripts: `python -m full_scale.scripts` writes full_scale/launch/*.sh anew."""
 
+import sys
 from pathlib import Path
 from textwrap import wrap
 
@@ -71,5 +72,4 @@ def write(folder: Path = FOLDER) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for path in write():
-        print(path)  # noqa: T201
+    sys.stdout.writelines(f"{path}\n" for path in write())

@@ -54,7 +54,8 @@ def test_every_path_on_the_map_exists(document):
 
 def test_every_option_the_readme_names_exists(capsys):
     text = ""
-    for command in ([], ["analyze"], ["convert"], ["demo"]):
+    toy = (["toy", "run"], ["toy", "figure"])
+    for command in ([], ["analyze"], ["convert"], ["demo"], ["launch"], *toy):
         main([*command, "--help"])
         text += capsys.readouterr().out
     known = set(re.findall(r"--[a-z][a-z-]+", text))

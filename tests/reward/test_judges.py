@@ -129,6 +129,7 @@ def test_closing_ends_the_processes_and_a_later_question_starts_new_ones(patient
 
 
 def test_threads_share_the_processes():
+    judges.shared.close()
     others, scores = processes(), []
     threads = [
         threading.Thread(target=lambda: scores.append(compute_score("", r"\boxed{7}", "7")))
