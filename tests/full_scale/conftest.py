@@ -18,12 +18,3 @@ def model(tmp_path_factory):
     from full_scale.cpu_support.model import save_model
 
     return save_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="session")
-def launched(tmp_path_factory):
-    """A recipe of the paper, shrunk to the processor, 2 batches stale: 3 steps, then 1 more."""
-    from tiny import launch_twice
-
-    folder = tmp_path_factory.mktemp("launched")
-    return launch_twice(folder, "qwen2.5-math-7b-m2po-s256", staleness=2, steps=3)

@@ -61,7 +61,7 @@ def checks(work):
             start_new_session=True,
         )
     try:
-        process.wait(1200)
+        process.wait(400)
     finally:
         jobs.kill(process)
     report = work / "checks.json"

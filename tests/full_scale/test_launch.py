@@ -1,70 +1,93 @@
-"""A recipe of the paper, shrunk to the processor: checked, launched, and launched again."""
+"""A recipe of the paper, shrunk to the processor: checked, launched, stopped and launched again."""
 
 import json
 import subprocess
 import sys
 
 import pytest
-from tiny import QUEUE, environment, m2po_lab, shrunk
+from tiny import QUEUE, environment, m2po_lab, save_problems, shrunk
 
+from full_scale.cpu_support.model import save_model
 from full_scale.recipes import RECIPES
 from full_scale.scripts import FOLDER
 
 RECIPE = "qwen2.5-math-7b-m2po-s256"
+STALENESS, STEPS, MORE = 2, 3, 1
 
 
-def starts(launched):
-    """Metrics by step of each start of the run, without the line of an evaluation alone."""
-    lines = [[json.loads(line)["data"] for line in path.open()] for path in launched.metrics]
-    return [[step for step in each if "training/global_step" in step] for each in lines]
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    return tmp_path_factory.mktemp("launch")
 
 
-def test_the_preflight_finds_nothing_and_says_what_it_cannot_see(launched):
-    lines = launched.first.stdout.splitlines()
+@pytest.fixture(scope="module")
+def arguments(work):
+    model, data = save_model(work / "model"), save_problems(work)
+    every = ["trainer.save_freq=1", "trainer.test_freq=3"]
+    place = ["--model", model, "--data", data]
+    return [*shrunk(work, STEPS, **{QUEUE: STALENESS}), *every, *place]
+
+
+@pytest.fixture(scope="module")
+def first(work, arguments):
+    return m2po_lab(work, "launch", RECIPE, *arguments)
+
+
+@pytest.fixture(scope="module")
+def second(work, arguments, first):
+    longer = f"trainer.total_training_steps={STEPS + MORE}"
+    return m2po_lab(work, "launch", RECIPE, *arguments, longer)
+
+
+def starts(work):
+    """Metrics by step of each start of the run, in order."""
+    files = sorted((work / "runs" / RECIPE / "metrics").glob("*.jsonl"))
+    return [[json.loads(line)["data"] for line in path.open()] for path in files]
+
+
+def test_the_preflight_finds_nothing_and_says_what_it_cannot_see(first):
+    lines = first.stdout.splitlines()
     checks = [line for line in lines if line.startswith(("ok ", "failed ", "not checked "))]
     assert not [line for line in checks if line.startswith("failed")]
     unseen = {line.split(":")[0].split(maxsplit=2)[2] for line in checks if "not checked" in line}
     assert unseen == {"vllm", "GPUs", "GPU memory"}
 
 
-def test_the_job_ends_well_with_the_plugin_loaded_by_the_recipe_alone(launched):
-    said = launched.first
-    assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
-    steps = starts(launched)[0]
-    assert [step["training/global_step"] for step in steps] == [1, 2, 3]
+def test_the_job_ends_well_with_the_plugin_loaded_by_the_recipe_alone(first, work):
+    assert first.returncode == 0, first.stdout[-3000:] + first.stderr[-3000:]
+    steps = [step for step in starts(work)[0] if "training/global_step" in step]
+    assert [step["training/global_step"] for step in steps] == list(range(1, STEPS + 1))
     assert [step["actor/m2po/staleness"] for step in steps] == [0, 1, 2]
 
 
-def test_a_second_launch_goes_on_and_keeps_the_metrics_of_the_first(launched):
-    said = launched.second
-    assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
-    before, after = starts(launched)
-    assert len(before) == 3
-    assert [step["training/global_step"] for step in after] == [4]
-    assert after[0]["actor/m2po/staleness"] == 2
-
-
-def test_a_run_writes_below_its_folder_and_keeps_two_checkpoints(launched):
-    saved = {path.name for path in (launched.run / "checkpoints").glob("global_step_*")}
-    assert saved == {"global_step_2", "global_step_3", "global_step_4"}
-    for name in saved:
-        parts = {each.name for each in (launched.run / "checkpoints" / name).iterdir()}
-        assert {"actor", "transfer_queue"} <= parts
-    assert "0.jsonl" in {path.name for path in (launched.run / "validation").iterdir()}
-    assert {path.name for path in (launched.run / "tokens").glob("step_*")} == {
+def test_a_run_leaves_everything_in_its_folder(first, work):
+    run = work / "runs" / RECIPE
+    saved = {path.name: {each.name for each in path.iterdir()} for path in run.glob("*/global_*")}
+    assert saved.keys() == {"global_step_2", "global_step_3"}
+    assert all({"actor", "transfer_queue"} <= names for names in saved.values())
+    assert {path.name for path in (run / "validation").iterdir()} == {"0.jsonl", "3.jsonl"}
+    assert {path.name for path in (run / "tokens").glob("step_*")} == {
         f"step_0000001_mini_{mini:03d}_rank_00000.parquet" for mini in range(2)
     }
-    assert not (launched.folder / "outputs").exists()
+    assert not (work / "outputs").exists()
 
 
-def test_a_job_that_cannot_work_is_not_started(launched):
-    wrong = [*shrunk(launched.folder, 3, **{QUEUE: 2}), "data.train_batch_size=9"]
-    place = ["--model", launched.folder / "model", "--out", "other"]
-    done = m2po_lab(launched.folder, "launch", RECIPE, *wrong, *place)
+def test_a_second_launch_goes_on_and_keeps_the_metrics_of_the_first(first, second, work):
+    assert second.returncode == 0, second.stdout[-3000:] + second.stderr[-3000:]
+    before, after = starts(work)
+    assert len(before) == STEPS + 1  # the evaluation before the first step has a line of its own
+    steps = [step for step in after if "training/global_step" in step]
+    assert [step["training/global_step"] for step in steps] == [STEPS + 1]
+    assert steps[0]["actor/m2po/staleness"] == STALENESS
+
+
+def test_a_job_that_cannot_work_is_not_started(work, arguments):
+    wrong = "actor_rollout_ref.actor.ppo_mini_batch_size=3"
+    done = m2po_lab(work, "launch", RECIPE, *arguments, wrong, "--out", work / "other")
     assert done.returncode == 1
-    assert "data.train_batch_size=9 is no multiple" in done.stdout
+    assert "data.train_batch_size=8 is no multiple" in done.stdout
     assert "not launched" in done.stderr
-    assert not (launched.folder / "other").exists()
+    assert not (work / "other").exists()
 
 
 @pytest.mark.parametrize("name", [RECIPE, "qwen2.5-32b-grpo-s0"])

@@ -4,13 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import jobs
 from engines import CPU
-
-from full_scale.cpu_support.model import save_model
 
 RECIPES_OWN = (
     "actor_rollout_ref.actor.policy_loss",
@@ -62,7 +58,7 @@ def environment(**changes):
     return os.environ | cpu | {"HYDRA_FULL_ERROR": "1"} | changes
 
 
-def m2po_lab(folder, *arguments, seconds=1800, **changes):
+def m2po_lab(folder, *arguments, seconds=600, **changes):
     """Run the command in a folder, in a process group that is killed with all that it started."""
     process = subprocess.Popen(
         [sys.executable, "-m", "m2po_lab", *map(str, arguments)],
@@ -78,37 +74,3 @@ def m2po_lab(folder, *arguments, seconds=1800, **changes):
     finally:
         jobs.kill(process)
     return subprocess.CompletedProcess(arguments, process.returncode, out, error)
-
-
-@dataclass(frozen=True)
-class Launched:
-    """A recipe that was launched twice: the second time to go on.
-
-    Attributes:
-        folder: where the command ran, with `data` and `runs` in it.
-        run: folder of the run.
-        first: what the first launch said.
-        second: what the second said.
-    """
-
-    folder: Path
-    run: Path
-    first: subprocess.CompletedProcess
-    second: subprocess.CompletedProcess
-
-    @property
-    def metrics(self):
-        """File of each start, in order."""
-        return sorted((self.run / "metrics").glob("*.jsonl"))
-
-
-def launch_twice(folder, recipe, staleness, steps):
-    """Launch a recipe with prepared data and a tiny model, then once more for one more step."""
-    model = save_model(folder / "model")
-    save_problems(folder)
-    arguments = shrunk(folder, steps, **{QUEUE: staleness})
-    arguments += ["trainer.save_freq=1", "trainer.test_freq=3", "--model", model]
-    longer = f"trainer.total_training_steps={steps + 1}"
-    first = m2po_lab(folder, "launch", recipe, *arguments)
-    second = m2po_lab(folder, "launch", recipe, *arguments, longer)
-    return Launched(folder, folder / "runs" / recipe, first, second)
