@@ -54,7 +54,7 @@ FIGURES: tuple[Figure, ...] = (
         "Distribution of d, with the bounds of each trust region",
         "Tokens by log-ratio, both axes logarithmic (linear in the middle of the x axis). A clip "
         "drops what is outside its bounds, on the side where it acts on that sign of A; M2PO what "
-        "is beyond its threshold among active tokens.",
+        "is beyond the threshold of its scope among active tokens; the lowest of these is marked.",
         data.log_ratio,
         drawing.log_ratio,
         marks=data.bounds,

@@ -221,7 +221,11 @@ def full() -> dict[str, Any]:
             "in_step": None,
             "separable": True,
         },
-        "reward": {"mean": 0.53},
+        "reward": {
+            "mean": 0.53,
+            "n": 128,
+            "by_step": [{"step": i, "n": 3, "mean": 0.9 - 0.02 * i} for i in range(40)],
+        },
         "lengths": {"mean": 3.9},
         "groups": None,
         "entropy": None,

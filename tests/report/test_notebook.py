@@ -58,7 +58,7 @@ def test_every_figure_draws_on_axes_that_are_given(analysis, figure):
 
 def test_every_figure_has_a_method_that_returns_it(analysis):
     mpl.use("agg")
-    report = examples.full() | {"reward": None}
+    report = examples.full()
     for figure in FIGURES:
         drawn = getattr(Plots(report), figure.name)()
         assert isinstance(drawn, mpl.figure.Figure)
@@ -72,6 +72,6 @@ def test_a_figure_without_numbers_names_those_that_have_some(analysis):
     with pytest.raises(ValueError, match=r"no figure 'metrics' here; one of log_ratio, "):
         analysis.plot("metrics")
     with pytest.raises(ValueError, match="one of none"):
-        Plots(examples.bare() | {"metrics": None})("by_lag")
+        Plots(examples.bare() | dict.fromkeys(("metrics", "reward", "entropy")))("by_lag")
     with pytest.raises(ValueError, match="by_step needs 3 axes, got 1"):
         analysis.plot.by_step([None])

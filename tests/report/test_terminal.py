@@ -232,3 +232,17 @@ def test_numbers_of_a_sample_say_so():
     assert "Objectives, on the counted tokens" in render(report)
     report["objectives"]["ppo"].update(exact=False, tokens=524_288)
     assert "Objectives, on a sample of 524,288 tokens" in render(report)
+
+
+def test_rewards_and_lengths_are_told_with_their_course():
+    report = examples.bare()
+    report["lengths"] = {
+        "unit": "characters", "mean": 20.5, "high": 90.0,
+        "by_finish_reason": {"length": {"n": 2, "mean": 80.0}, "stop": {"n": 9, "mean": 8.0}},
+    }  # fmt: skip
+    text = " ".join(render(report).split())
+    assert "reward: mean 0.53, of 128 rows; 0.9 at step 0, 0.12 at step 39, between 0.12" in text
+    assert (
+        "lengths: mean 20.5 characters, longest 90; by finish reason: stop 9 rows of mean 8, "
+        "length 2 rows of mean 80."
+    ) in text
