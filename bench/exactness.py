@@ -30,7 +30,7 @@ PROBLEMS = ((bandit(), 0.5), (short_sequence(), 0.5), (uneven_bandit(), 2.0))
 """Each with its learning rate, which sets how far the policy drifts in an update."""
 SHOWN_LAGS = (0, 1, 2, 4, 8)
 PARAMS: dict[str, dict[str, Any]] = {
-    "stapo": {"tau_p": 0.3},
+    "stapo": {"tau_p": 0.6},
     "clip_cov": {"fraction": 0.1, "cov_low": 0.05},
     "kl_cov": {"fraction": 0.1, "coef": 0.1},
 }
@@ -57,9 +57,9 @@ the step size.
 Each cell is *bias / spread*. Bias: distance between the expected gradient and the true policy
 gradient of the current policy, over the length of the latter. A gradient of zero has 1.00; more
 than that points the wrong way or too far. Spread: standard deviation of the gradient of one row,
-over the same length. "unbiased to" is the largest lag up to which the bias is below 1e-9 (never for
-`clip_cov`, which drops tokens on policy too). Objectives of mini-batch scope see batches of {rows}
-rows; their spread is that of a batch times the square root of its rows.
+over the same length. "unbiased to" is the largest lag up to which the bias is below 1e-9; a dash
+says not even on policy, where `clip_cov` and `stapo` may drop tokens too. Objectives of mini-batch
+scope see batches of {rows} rows; their spread is that of a batch times the square root of its rows.
 
 What can be read off:
 
@@ -68,8 +68,11 @@ What can be read off:
   likely its prefix has become; only weights of the whole response (`vcpo`) remain exact, as long
   as no weight reaches its cap. A correction that is exact up to the proximal policy
   (`tis_sequence`, `mis`) keeps the token-level bias of the last update and adds none with lag.
+  `minpro`, which lets a token's weight fall with the worst ratio before it, stays between the two.
 - Clips and masks drop the tokens that carry the gradient once the policy has moved in the right
-  direction. Their bias jumps when the drift crosses the bound, and the spread falls with it.
+  direction. Their bias jumps when the drift crosses the bound, and the spread falls with it. A
+  clip around the policy at the start of the step (`remix`, `minirl`, `tis`, `decoupled_ppo`) does
+  not see the drift before it.
 - A budget on the second moment of a mini-batch needs a tail to tell apart from the rest. Where all
   tokens drift alike (bandit) it goes the way of the clip. Where few drift far (uneven bandit) its
   bias is never above that of PPO's clip, and far below it while the mean is within the budget

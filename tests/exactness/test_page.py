@@ -47,7 +47,7 @@ def test_the_page_holds_every_objective_and_the_numbers_of_independent_rows(prob
 def test_the_page_holds_the_numbers_of_objectives_that_look_at_the_mini_batch(problem, rate, name):
     lag = 2
     (step,) = (s for s in stale_steps(problem, learning_rate=rate) if s.lag == lag)
-    rows = int(re.search(r"see batches of (\d+)\s+rows", PAGE).group(1))
+    rows = int(re.search(r"see batches\s+of (\d+)\s+rows", PAGE).group(1))
     (row,) = compare([step], [name], rows=rows, **SCRIPT.PARAMS)
     assert table(problem.name)[name][SCRIPT.SHOWN_LAGS.index(lag)] == SCRIPT.cell(row)
 
